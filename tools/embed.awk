@@ -1,0 +1,28 @@
+# embed.awk - the files given as a C table of strings: src/lang/include/*.kiln in the library.
+BEGIN {
+    print "/* made by tools/embed.awk */"
+    print "#include \"lang/ast.h\"\n"
+    print "static const struct { const char *name, *text; } table[] = {"
+}
+FNR == 1 {
+    if (NR > 1) print "    },"
+    name = FILENAME; sub(/.*\//, "", name)
+    printf "    {\"%s\",\n", name
+}
+{
+    gsub(/\\/, "\\\\"); gsub(/"/, "\\\"")
+    printf "     \"%s\\n\"\n", $0
+}
+END {
+    if (NR) print "    },"
+    print "    {0, 0}};\n"
+    print "const char *kl_embedded(const char *name, uint32_t *len)\n{"
+    print "    for (uint32_t i = 0; table[i].name; i++)"
+    print "        if (strcmp(table[i].name, name) == 0) {"
+    print "            *len = (uint32_t)strlen(table[i].text);"
+    print "            return table[i].text;"
+    print "        }"
+    print "    return NULL;\n}\n"
+    print "const char *kl_embedded_name(uint32_t i)\n{"
+    print "    return i < sizeof table / sizeof *table - 1 ? table[i].name : NULL;\n}"
+}
