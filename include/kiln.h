@@ -1,0 +1,309 @@
+/* kiln.h - compile and run tile kernels.  C99 and later, valid as C++.
+ *
+ * A kernel written in the Kiln language (docs/language.md) is compiled in
+ * memory, specialised for element types and constants, and launched on host
+ * arrays.  Three steps are enough:
+ *
+ *     kiln_context_create(&opt, &ctx, NULL);
+ *     kiln_compile(ctx, "softmax.kiln", text, length, &mod, &diags);
+ *     kiln_launch(kiln_module_kernel(mod, "softmax"), NULL, args, nargs, &diags);
+ *
+ * The library never prints, exits, forks, reads the environment, or reads or
+ * writes files unless an option asks for it: kiln_options.cc allows a child
+ * process, .cache_dir a cache folder, .include_dirs reading sources.
+ *
+ * Errors.  Every function that can fail returns a kiln_status; 0 is success and
+ * errors are negative with pinned numbers.  Functions that take a kiln_diags **
+ * may hand back a list of diagnostics, on success as well (warnings); *out is
+ * NULL when there is none.  The caller frees it.  NULL means not wanted.
+ *
+ * Threads.  Contexts, modules, kernels and specialisations may be used from
+ * several threads at the same time.  A buffer or a diagnostics list follows the
+ * caller's order.  Freeing an object while another thread uses it is an error
+ * of the caller. */
+#ifndef KILN_H
+#define KILN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define KILN_VERSION_MAJOR 0
+#define KILN_VERSION_MINOR 1
+#define KILN_VERSION_PATCH 0
+#define KILN_VERSION (KILN_VERSION_MAJOR * 10000 + KILN_VERSION_MINOR * 100 + KILN_VERSION_PATCH)
+
+#if defined(__GNUC__) && !defined(KILN_API)
+#define KILN_API __attribute__((visibility("default")))
+#elif !defined(KILN_API)
+#define KILN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- version and status ---- */
+
+/* X(name, number, text).  Numbers are pinned; new ones are added at the end. */
+#define KILN_STATUS_MAP(X)                                                                         \
+    X(OK, 0, "no error")                                                                           \
+    X(E_ARG, -1, "invalid argument")                                                               \
+    X(E_COMPILE, -2, "the kernel source has an error")                                             \
+    X(E_NOMEM, -3, "out of memory")                                                                \
+    X(E_DEVICE, -4, "no such device")                                                              \
+    X(E_TOOLCHAIN, -5, "the C compiler is missing or failed")                                      \
+    X(E_UNSUPPORTED, -6, "not supported by this version or device")                                \
+    X(E_BOUNDS, -7, "an access outside an array or another checked error")                         \
+    X(E_IO, -8, "a file could not be read or written")                                             \
+    X(E_INTERNAL, -9, "internal error; please report it")
+
+typedef enum kiln_status {
+#define KILN_X(name, num, text) KILN_##name = num,
+    KILN_STATUS_MAP(KILN_X)
+#undef KILN_X
+} kiln_status;
+
+KILN_API unsigned kiln_version(void);                     /* KILN_VERSION of the library */
+KILN_API const char *kiln_build_id(void);                 /* identifies the build; part of cache keys */
+KILN_API const char *kiln_status_name(kiln_status s);     /* "KILN_E_ARG"; never NULL */
+KILN_API const char *kiln_status_text(kiln_status s);     /* "invalid argument"; never NULL */
+
+/* ---- element types ---- */
+
+typedef enum kiln_dtype {
+    KILN_DTYPE_NONE = 0,
+    KILN_BOOL = 1, KILN_I8 = 2, KILN_I16 = 3, KILN_I32 = 4, KILN_I64 = 5,
+    KILN_U8 = 6, KILN_U16 = 7, KILN_U32 = 8, KILN_U64 = 9,
+    KILN_F16 = 10, KILN_BF16 = 11, KILN_F32 = 12, KILN_F64 = 13,
+    KILN_F8E4M3 = 14, KILN_F8E5M2 = 15
+} kiln_dtype;
+
+KILN_API const char *kiln_dtype_name(kiln_dtype t); /* "f32"; "none" for an unknown number */
+KILN_API size_t kiln_dtype_size(kiln_dtype t);      /* bytes; 0 for an unknown number */
+
+/* ---- diagnostics ---- */
+
+typedef struct kiln_diags kiln_diags;
+typedef enum kiln_severity { KILN_NOTE = 0, KILN_WARNING = 1, KILN_ERROR = 2 } kiln_severity;
+
+/* A place in a source.  file is NULL if there is none.  line and col count from
+ * 1, col in bytes; the range ends before end_col on the same line. */
+typedef struct kiln_place {
+    const char *file;
+    uint32_t line, col, end_col;
+    const char *text; /* the source line, without its newline */
+} kiln_place;
+
+typedef struct kiln_diag_note {
+    kiln_place place;
+    const char *text;
+} kiln_diag_note;
+
+/* Everything is owned by the list and lives until kiln_diags_free. */
+typedef struct kiln_diag {
+    kiln_severity severity;
+    const char *code; /* "K0123"; `kiln help K0123` explains it */
+    kiln_place place;
+    const char *text;
+    const kiln_diag_note *notes;
+    size_t nnotes;
+    const char *fix; /* NULL, or what to write instead of the range at fix_place */
+    kiln_place fix_place;
+} kiln_diag;
+
+KILN_API size_t kiln_diags_count(const kiln_diags *d); /* NULL: 0 */
+KILN_API const kiln_diag *kiln_diags_at(const kiln_diags *d, size_t i);
+/* All of them as text, in the form of docs/language.md section 9.  snprintf's rule:
+ * returns the length needed, writes at most n bytes with a NUL.  color: 0 or 1. */
+KILN_API size_t kiln_diags_render(const kiln_diags *d, int color, char *buf, size_t n);
+KILN_API void kiln_diags_free(kiln_diags *d); /* NULL is fine */
+/* The help page of a code, or NULL if there is no such code. */
+KILN_API const char *kiln_diag_page(const char *code);
+
+/* ---- context ---- */
+
+typedef struct kiln_context kiln_context;
+typedef struct kiln_module kiln_module;
+typedef struct kiln_kernel kiln_kernel; /* owned by its module */
+typedef struct kiln_spec kiln_spec;
+typedef struct kiln_buffer kiln_buffer;
+typedef struct kiln_stream kiln_stream; /* for devices to come; pass NULL */
+
+typedef enum kiln_device {
+    KILN_DEVICE_AUTO = 0,   /* the CPU with a C compiler, else the interpreter */
+    KILN_DEVICE_INTERP = 1, /* the checked interpreter */
+    KILN_DEVICE_CPU = 2
+} kiln_device;
+
+/* Zero-initialise, set size = sizeof(kiln_options) (KILN_OPTIONS_INIT does).
+ * Strings are copied.  A shorter struct of an older caller is accepted; a
+ * longer one if what the library does not know is zero. */
+typedef struct kiln_options {
+    uint32_t size;
+    kiln_device device;
+    uint32_t threads;      /* 0: one a core that the process may use */
+    uint32_t opt_level;    /* 0: default (2); 1: no passes but what lowering needs; 2: all */
+    const char *cc;        /* absolute path of a C compiler; NULL: no child process */
+    const char *cache_dir; /* NULL: nothing is kept on disk */
+    const char *keep_dir;  /* where generated C and objects are kept; NULL: nowhere */
+    const char *const *include_dirs; /* for #include "file"; NULL-terminated; NULL: none */
+    uint32_t cc_timeout_ms; /* 0: 60,000 */
+    uint32_t checks;       /* KILN_CHECK_*: what the interpreter reports */
+    /* Memory: size 0 frees; NULL on failure, the old block untouched; aligned for any type;
+     * called from several threads.  NULL: realloc and free. */
+    void *(*alloc)(void *user, void *ptr, size_t old, size_t size);
+    void *alloc_user;
+    uint64_t cache_cap; /* bytes the cache may hold; 0: 256 MiB */
+} kiln_options;
+#define KILN_OPTIONS_INIT { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+enum {
+    KILN_CHECK_BOUNDS = 1, /* accesses outside an extent that the language calls findings */
+    KILN_CHECK_UNINIT = 2, /* reads of elements that nothing wrote */
+    KILN_CHECK_ALL = 3
+};
+
+/* Fill cc, cache_dir, keep_dir and threads from KILN_CC, KILN_CACHE_DIR
+ * (then XDG_CACHE_HOME/kiln, HOME/.cache/kiln), KILN_KEEP and KILN_THREADS, and
+ * find a C compiler in /usr/bin (cc, gcc, clang) if KILN_CC is not set.  A variable
+ * that is set but empty turns its feature off.  Only fields that are 0 are set.
+ * The strings live as long as the process.  In a setuid program the environment
+ * is not read.  KILN_E_ARG: KILN_THREADS is not a number from 1 to 4096. */
+KILN_API kiln_status kiln_options_from_env(kiln_options *opt);
+
+KILN_API kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out,
+                                         kiln_diags **diags);
+KILN_API void kiln_context_free(kiln_context *ctx); /* after its modules and buffers; NULL is fine */
+/* The device that launches use: CPU or INTERP, never AUTO. */
+KILN_API kiln_device kiln_context_device(const kiln_context *ctx);
+KILN_API uint32_t kiln_context_threads(const kiln_context *ctx);
+/* Why the cache is off, or NULL if it works or was not asked for.  Borrowed. */
+KILN_API const char *kiln_context_cache_problem(const kiln_context *ctx);
+
+/* ---- modules and kernels ---- */
+
+/* Compile a source text: syntax, names, ranks, and all that does not depend on
+ * constants or types still unknown.  name is used in messages, and its folder
+ * as the first place for #include "file" if include_dirs is set. */
+KILN_API kiln_status kiln_compile(kiln_context *ctx, const char *name, const char *text,
+                                  size_t length, kiln_module **out, kiln_diags **diags);
+KILN_API void kiln_module_free(kiln_module *mod); /* after its specialisations; NULL is fine */
+KILN_API size_t kiln_module_count(const kiln_module *mod);
+KILN_API kiln_kernel *kiln_module_at(kiln_module *mod, size_t i); /* in source order */
+KILN_API kiln_kernel *kiln_module_kernel(kiln_module *mod, const char *name); /* NULL: absent */
+
+typedef enum kiln_param_kind {
+    KILN_PARAM_ARRAY = 1,
+    KILN_PARAM_SCALAR = 2,
+    KILN_PARAM_CONST = 3, /* constexpr */
+    KILN_PARAM_TYPE = 4
+} kiln_param_kind;
+
+typedef struct kiln_param_info {
+    const char *name;
+    kiln_param_kind kind;
+    kiln_dtype dtype;      /* NONE if it is a type parameter's */
+    const char *type_name; /* as written: "f32", "T" */
+    int32_t rank;          /* arrays; 0 otherwise */
+    int32_t is_const;      /* not written through this name */
+    int32_t is_optional;
+    int32_t has_default;   /* scalars, constants, types */
+    int32_t reads, writes; /* arrays: whether the kernel may read, write it */
+    int32_t has_init;      /* arrays: filled before each launch */
+    const char *decl;      /* the declaration as written */
+} kiln_param_info;
+
+KILN_API const char *kiln_kernel_name(const kiln_kernel *k);
+KILN_API size_t kiln_kernel_param_count(const kiln_kernel *k);
+KILN_API const kiln_param_info *kiln_kernel_param(const kiln_kernel *k, size_t i);
+
+/* ---- arguments ---- */
+
+/* An array in memory that the host can read and write.  shape and strides in
+ * elements, ndim entries each; strides NULL means dense and row-major.  data
+ * points at element [0,...,0].  size_bytes: bytes from data on that belong to
+ * the array (0: what shape and strides span). */
+typedef struct kiln_tensor {
+    void *data;
+    kiln_dtype dtype;
+    int32_t ndim;
+    const int64_t *shape;
+    const int64_t *strides;
+    uint64_t size_bytes;
+    uint32_t flags; /* KILN_TENSOR_* */
+} kiln_tensor;
+
+enum {
+    KILN_TENSOR_UNINIT = 1 /* nothing has been written to it: reading it before the kernel wrote
+                              it is a finding of KILN_CHECK_UNINIT */
+};
+
+typedef enum kiln_arg_kind {
+    KILN_ARG_TENSOR = 1, KILN_ARG_INT = 2, KILN_ARG_FLOAT = 3, KILN_ARG_TYPE = 4
+} kiln_arg_kind;
+
+/* Matched by name.  INT and FLOAT serve scalars and constants of any type that
+ * holds the value.  What is not given is deduced or has its default. */
+typedef struct kiln_arg {
+    const char *name;
+    kiln_arg_kind kind;
+    union {
+        kiln_tensor tensor;
+        int64_t i;
+        double f;
+        kiln_dtype type;
+    } u;
+} kiln_arg;
+
+/* ---- specialisation and launch ---- */
+
+typedef enum kiln_cache_state {
+    KILN_CACHE_OFF = 0, KILN_CACHE_HIT = 1, KILN_CACHE_MISS = 2, KILN_CACHE_STALE = 3
+} kiln_cache_state;
+
+typedef struct kiln_spec_info {
+    kiln_device device;
+    kiln_cache_state cache;      /* of the compiled object; OFF for the interpreter */
+    int64_t grid[3];             /* programs */
+    double front_ms, cc_ms, load_ms; /* source to C; the C compiler; loading */
+    uint64_t scratch_bytes;      /* a thread */
+} kiln_spec_info;
+
+/* Check arguments and prepare code for them.  A later launch with arguments of
+ * the same types, constants and facts reuses it.  Implied by kiln_launch. */
+KILN_API kiln_status kiln_specialize(kiln_kernel *k, const kiln_arg *args, size_t n,
+                                     kiln_spec **out, kiln_diags **diags);
+KILN_API const kiln_spec_info *kiln_spec_get_info(const kiln_spec *s); /* borrowed */
+KILN_API void kiln_spec_free(kiln_spec *s);
+
+/* Several specialisations through one run of the C compiler. */
+KILN_API kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg *const *args,
+                                          const size_t *n, size_t count, kiln_spec **out,
+                                          kiln_diags **diags);
+
+/* Deduce, check, specialise and run.  Arrays are checked against extents,
+ * strides, types and overlaps before anything runs.  Host devices run before
+ * the call returns; stream must be NULL.  On an error that is found before the
+ * launch nothing was written. */
+KILN_API kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args,
+                                 size_t n, kiln_diags **diags);
+/* What a launch with these arguments would need: the shape of array parameter
+ * `name` (ndim <= 8 entries into shape), so that the host can allocate it. */
+KILN_API kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n,
+                                      const char *name, kiln_dtype *dtype, int32_t *ndim,
+                                      int64_t shape[8], kiln_diags **diags);
+/* Wait for everything launched.  Host devices: returns at once. */
+KILN_API kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags);
+
+/* ---- buffers ---- */
+
+/* Memory on the context's device; host memory in this version, aligned to 64. */
+KILN_API kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **out);
+KILN_API void *kiln_buffer_data(kiln_buffer *b);
+KILN_API size_t kiln_buffer_size(const kiln_buffer *b);
+KILN_API void kiln_buffer_free(kiln_buffer *b); /* NULL is fine */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
