@@ -1,0 +1,762 @@
+/* bind.c - arguments of a launch: matching, deduction, checks (LANGUAGE 7). */
+#include "lang/setup.h"
+
+#include <math.h>
+
+__extension__ typedef __int128 i128; /* products of 64-bit sizes */
+
+struct binder {
+    kl_elab e;
+    const kl_node *params;
+    uint32_t n;
+    struct kl_boundparam *b;
+    const kiln_arg **arg;      /* given by the host, or NULL */
+    bool *known;               /* scalars, constants, types */
+    const char **from;         /* "x": the array a scalar was deduced from */
+    kl_sym **sym;
+    kl_diags *d;
+    unsigned flags;
+    bool ok;
+};
+
+static struct kl_diag *problem(struct binder *s, enum kl_code code, const kl_node *at, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static struct kl_diag *problem(struct binder *s, enum kl_code code, const kl_node *at, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const char *text = kl_vprintf(s->e.a, fmt, ap);
+    va_end(ap);
+    s->ok = false;
+    return kl_diag(s->d, code, at ? at->span : (kl_span){0, 0}, "%s", text);
+}
+
+static const char *shape_text(struct binder *s, uint32_t rank, const int64_t *ext)
+{
+    kl_buf b = {.a = s->e.a};
+    for (uint32_t i = 0; i < rank; i++)
+        kl_putf(&b, i ? "x%lld" : "%lld", (long long)ext[i]);
+    return rank ? kl_buf_str(&b) : "()";
+}
+
+/* ---- matching ---- */
+
+static void match(struct binder *s, const kiln_arg *args, size_t n)
+{
+    static const char *const want[] = {"a type", "a constant", "a scalar", "an array", ""};
+    static const char *const have[] = {"", "an array", "an integer", "a decimal", "a type"};
+    for (size_t i = 0; i < n; i++) {
+        uint32_t p = 0;
+        if (!args[i].name || args[i].kind < KILN_ARG_TENSOR || args[i].kind > KILN_ARG_TYPE) {
+            problem(s, KL_K0702, NULL, "argument %zu has no name or no kind", i);
+            continue;
+        }
+        while (p < s->n && strcmp(s->params->kid[p]->name, args[i].name) != 0)
+            p++;
+        if (p == s->n) {
+            const char *names[64];
+            uint32_t k = 0;
+            for (uint32_t j = 0; j < s->n && k < 64; j++)
+                names[k++] = s->params->kid[j]->name;
+            const char *near = kl_nearest(args[i].name, names, k);
+            struct kl_diag *g = problem(s, KL_K0701, NULL, "the kernel has no parameter `%s`", args[i].name);
+            kl_buf b = {.a = s->e.a};
+            for (uint32_t j = 0; j < k; j++)
+                kl_putf(&b, j ? ", %s" : "%s", names[j]);
+            kl_note(g, s->params->span, "it has %s", k ? kl_buf_str(&b) : "none");
+            if (near)
+                kl_fix(g, (kl_span){0, 0}, "%s", near);
+            continue;
+        }
+        const kl_node *node = s->params->kid[p];
+        enum kl_pk k = kl_param_kind(node);
+        bool fits = k == KL_PK_ARRAY  ? args[i].kind == KILN_ARG_TENSOR
+                    : k == KL_PK_TYPE ? args[i].kind == KILN_ARG_TYPE
+                                      : args[i].kind == KILN_ARG_INT || args[i].kind == KILN_ARG_FLOAT;
+        if (!fits)
+            problem(s, KL_K0702, node, "`%s` is %s, and here it gets %s", node->name, want[k],
+                    have[args[i].kind]);
+        else if (s->arg[p])
+            problem(s, KL_K0702, node, "`%s` is given twice", node->name);
+        else
+            s->arg[p] = &args[i];
+    }
+}
+
+/* ---- values ---- */
+
+static void set_symbol(struct binder *s, uint32_t p)
+{
+    const kl_node *n = s->params->kid[p];
+    kl_sym *y = s->sym[p];
+    struct kl_boundparam *b = &s->b[p];
+    s->known[p] = true;
+    if (y->kind == KL_S_TYPE)
+        y->elem = b->elem;
+    else if (kl_param_kind(n) == KL_PK_CONST && kl_is_int((enum kl_elem)b->elem))
+        y->val = kl_int((int64_t)b->bits, n->span);
+    else
+        y->val = kl_typed((enum kl_elem)b->elem, b->bits, n->span);
+}
+
+static bool int_in_range(enum kl_elem el, int64_t v)
+{
+    return el == KL_u64 ? v >= 0 : kl_convert(el, KL_i64, (uint64_t)v) == (uint64_t)v &&
+                                       (kl_elems[el].kind != KL_KIND_UINT || v >= 0);
+}
+
+/* A number of the host becomes the parameter's value. */
+static bool take_number(struct binder *s, uint32_t p, const kiln_arg *a)
+{
+    const kl_node *n = s->params->kid[p];
+    struct kl_boundparam *b = &s->b[p];
+    enum kl_elem el = (enum kl_elem)b->elem;
+    if (a->kind == KILN_ARG_INT) {
+        if (!kl_is_float(el) && !(el == KL_bool ? a->u.i == 0 || a->u.i == 1 : int_in_range(el, a->u.i))) {
+            problem(s, KL_K0705, n, "%lld does not fit `%s`, which is %s", (long long)a->u.i, n->name,
+                    kl_elems[el].name);
+            return false;
+        }
+        b->bits = kl_convert(el, KL_i64, (uint64_t)a->u.i);
+    } else {
+        if (!kl_is_float(el)) {
+            problem(s, KL_K0705, n, "`%s` is %s, and %g is a decimal", n->name, kl_elems[el].name, a->u.f);
+            return false;
+        }
+        b->bits = kl_convert(el, KL_f64, kl_f64_bits(a->u.f));
+        if (isfinite(a->u.f) && isinf(kl_elem_double(el, b->bits))) {
+            problem(s, KL_K0705, n, "%g does not fit `%s`, which is %s", a->u.f, n->name, kl_elems[el].name);
+            return false;
+        }
+    }
+    set_symbol(s, p);
+    return true;
+}
+
+/* Which unknown parameter does an expression depend on?  -1 none, -2 several. */
+static int unknown_in(struct binder *s, const kl_node *n)
+{
+    int u = -1;
+    if (!n)
+        return -1;
+    if (n->kind == KL_N_NAME || n->kind == KL_N_TYPE)
+        for (uint32_t p = 0; p < s->n; p++)
+            if (s->params->kid[p]->name == n->name && kl_param_kind(s->params->kid[p]) != KL_PK_ARRAY &&
+                !s->known[p])
+                return (int)p;
+    for (uint32_t i = 0; i < n->nkid; i++) {
+        int v = unknown_in(s, n->kid[i]);
+        if (v == -2 || (u >= 0 && v >= 0 && u != v))
+            return -2;
+        if (v >= 0)
+            u = v;
+    }
+    return u;
+}
+
+static bool eval_i64(struct binder *s, const kl_node *n, const char *what, int64_t *out)
+{
+    uint32_t errors = s->d->nerr;
+    kl_value v = kl_scalar_i64(&s->e, n, what);
+    if (v.kind != KL_V_TILE || !v.known) {
+        if (s->d->nerr == errors)
+            problem(s, KL_K0713, n, "%s has no value here", what);
+        s->ok = false;
+        return false;
+    }
+    *out = (int64_t)v.bits;
+    return true;
+}
+
+/* ---- deduction: an extent or stride that is linear in one unknown name ---- */
+
+static bool solve(struct binder *s, const kl_node *n, int64_t have, int64_t *out)
+{
+    int64_t k;
+    if (n->kind == KL_N_NAME) {
+        *out = have;
+        return true;
+    }
+    if (n->kind == KL_N_CAST)
+        return solve(s, n->kid[1], have, out);
+    if (n->kind == KL_N_UNARY && (n->op == KL_TK_SUB || n->op == KL_TK_ADD))
+        return solve(s, n->kid[0], n->op == KL_TK_SUB ? -have : have, out);
+    if (n->kind != KL_N_BINARY)
+        return false;
+    bool left = unknown_in(s, n->kid[0]) >= 0, right = unknown_in(s, n->kid[1]) >= 0;
+    if (left == right)
+        return false;
+    const kl_node *x = n->kid[left ? 0 : 1], *c = n->kid[left ? 1 : 0];
+    s->e.quiet++;
+    kl_value v = kl_scalar_i64(&s->e, c, "this");
+    s->e.quiet--;
+    if (v.kind != KL_V_TILE || !v.known)
+        return false;
+    k = (int64_t)v.bits;
+    switch (n->op) {
+    case KL_TK_ADD: return !__builtin_sub_overflow(have, k, &have) && solve(s, x, have, out);
+    case KL_TK_SUB:
+        if (left ? __builtin_add_overflow(have, k, &have) : __builtin_sub_overflow(k, have, &have))
+            return false;
+        return solve(s, x, have, out);
+    case KL_TK_MUL: return k != 0 && k != -1 && have % k == 0 && solve(s, x, have / k, out);
+    case KL_TK_DIV: return left && !__builtin_mul_overflow(have, k, &have) && solve(s, x, have, out);
+    default: return false;
+    }
+}
+
+static bool deduce_from(struct binder *s, const kl_node *expr, int64_t have, const char *array)
+{
+    int64_t v;
+    int u = unknown_in(s, expr);
+    if (u < 0 || kl_param_kind(s->params->kid[u]) == KL_PK_TYPE || !solve(s, expr, have, &v))
+        return false;
+    const kl_node *p = s->params->kid[u];
+    enum kl_elem el = (enum kl_elem)s->b[u].elem;
+    if (!kl_is_int(el))
+        return false;
+    if (!int_in_range(el, v)) {
+        problem(s, KL_K0705, p, "`%s` would be %lld by the shape of `%s`, and that does not fit %s", p->name,
+                (long long)v, array, kl_elems[el].name);
+        return false;
+    }
+    s->b[u].bits = kl_canon(el, (uint64_t)v);
+    s->from[u] = array;
+    set_symbol(s, (uint32_t)u);
+    return true;
+}
+
+static int64_t stride_of(const kiln_tensor *t, uint32_t d)
+{
+    if (t->strides)
+        return t->strides[d];
+    int64_t k = 1;
+    for (int32_t i = t->ndim - 1; i > (int32_t)d; i--)
+        k *= t->shape[i] > 0 ? t->shape[i] : 1;
+    return k;
+}
+
+static void deduce(struct binder *s)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (uint32_t p = 0; p < s->n; p++) {
+            const kl_node *n = s->params->kid[p];
+            if (!s->arg[p] || kl_param_kind(n) != KL_PK_ARRAY)
+                continue;
+            const kiln_tensor *t = &s->arg[p]->u.tensor;
+            const kl_node *dims = kl_param_dims(n), *str = kl_param_strides(n);
+            for (uint32_t i = 0; i < dims->nkid; i++) {
+                if (dims->kid[i])
+                    more |= deduce_from(s, dims->kid[i], t->shape[i], n->name);
+                if (str && i < str->nkid && str->kid[i] && t->shape[i] > 1)
+                    more |= deduce_from(s, str->kid[i], stride_of(t, i), n->name);
+            }
+        }
+    }
+}
+
+/* ---- types ---- */
+
+static bool check_tensor(struct binder *s, uint32_t p)
+{
+    const kl_node *n = s->params->kid[p];
+    const kiln_tensor *t = &s->arg[p]->u.tensor;
+    uint32_t rank = kl_param_dims(n)->nkid;
+    if ((int)t->dtype <= 0 || (int)t->dtype >= KL_NELEM) {
+        problem(s, KL_K0704, n, "the array given for `%s` has no element type", n->name);
+        return false;
+    }
+    if (t->ndim != (int32_t)rank || (rank && !t->shape)) {
+        problem(s, KL_K0703, n, "`%s` has rank %u, and the array given has rank %d%s%s", n->name, rank,
+                t->ndim, t->ndim > 0 && t->ndim <= KL_MAX_DIMS && t->shape ? ": " : "",
+                t->ndim > 0 && t->ndim <= KL_MAX_DIMS && t->shape
+                    ? shape_text(s, (uint32_t)t->ndim, t->shape)
+                    : "");
+        return false;
+    }
+    for (uint32_t i = 0; i < rank; i++)
+        if (t->shape[i] < 0) {
+            problem(s, KL_K0710, n, "the array given for `%s` has the extent %lld along dimension %u",
+                    n->name, (long long)t->shape[i], i);
+            return false;
+        }
+    return true;
+}
+
+/* Element types: first the given arrays of each type parameter, then what the host says, then
+ * defaults. */
+static void types(struct binder *s)
+{
+    for (uint32_t p = 0; p < s->n; p++) {
+        const kl_node *n = s->params->kid[p];
+        if (kl_param_kind(n) != KL_PK_TYPE)
+            continue;
+        const kl_node *first = NULL;
+        enum kl_elem el = s->arg[p] ? (enum kl_elem)s->arg[p]->u.type : KL_elem_none;
+        if (s->arg[p] && (el <= 0 || (int)el >= KL_NELEM || !kl_elems[el].ready)) {
+            problem(s, KL_K0704, n, "the type given for `%s` is unknown or not yet supported", n->name);
+            return;
+        }
+        for (uint32_t q = 0; q < s->n; q++) {
+            const kl_node *a = s->params->kid[q];
+            if (kl_param_kind(a) != KL_PK_ARRAY || !s->arg[q] || !a->kid[0] || a->kid[0]->name != n->name)
+                continue;
+            enum kl_elem have = (enum kl_elem)s->arg[q]->u.tensor.dtype;
+            if (have <= 0 || (int)have >= KL_NELEM)
+                continue; /* said by check_tensor */
+            if (!el || el == have) {
+                first = first ? first : a;
+                el = have;
+                continue;
+            }
+            struct kl_diag *g = problem(s, KL_K0704, a, "`%s` is given as %s, and %s is %s", a->name,
+                                        kl_elems[have].name, n->name, kl_elems[el].name);
+            if (first)
+                kl_note(g, first->span, "by `%s`", first->name);
+            return;
+        }
+        bool ok = true;
+        if (!el && n->nkid && n->kid[0])
+            el = kl_eval_type(&s->e, n->kid[0], &ok);
+        if (!el) {
+            problem(s, KL_K0711, n, "nothing determines the type `%s`", n->name);
+            return;
+        }
+        if (!kl_elems[el].ready) {
+            problem(s, KL_K0801, n, "the type %s is not yet supported", kl_elems[el].name);
+            return;
+        }
+        s->b[p].elem = (uint8_t)el;
+        set_symbol(s, p);
+    }
+}
+
+static void declared_types(struct binder *s)
+{
+    for (uint32_t p = 0; p < s->n; p++) {
+        const kl_node *n = s->params->kid[p];
+        enum kl_pk k = kl_param_kind(n);
+        bool ok;
+        if (k == KL_PK_TYPE)
+            continue;
+        s->b[p].elem = (uint8_t)kl_eval_type(&s->e, n->kid[0], &ok);
+        if (!ok || !s->b[p].elem)
+            s->ok = false;
+        else if (k == KL_PK_ARRAY && s->arg[p] && (int)s->arg[p]->u.tensor.dtype != (int)s->b[p].elem)
+            problem(s, KL_K0704, n, "`%s` has elements of %s, and the array given has %s", n->name,
+                    kl_elems[s->b[p].elem].name, kl_elems[s->arg[p]->u.tensor.dtype].name);
+    }
+}
+
+/* ---- scalars and constants ---- */
+
+static void defaults(struct binder *s)
+{
+    for (uint32_t p = 0; p < s->n && s->ok; p++) {
+        const kl_node *n = s->params->kid[p];
+        enum kl_pk k = kl_param_kind(n);
+        if ((k != KL_PK_SCALAR && k != KL_PK_CONST) || s->known[p])
+            continue;
+        const kl_node *def = kl_param_default(n);
+        if (!def) {
+            struct kl_diag *g = problem(s, KL_K0706, n, "`%s` is not given, and nothing determines it",
+                                        n->name);
+            kl_note(g, (kl_span){0, 0}, "give it, as in `%s=...`", n->name);
+            return;
+        }
+        int u = unknown_in(s, def);
+        if (u != -1) {
+            problem(s, KL_K0706, n, "the default of `%s` depends on what is not known before it", n->name);
+            return;
+        }
+        uint32_t errors = s->d->nerr;
+        kl_value v = kl_rvalue(&s->e, def);
+        v.span = def->span;
+        v = kl_move(&s->e, v, (enum kl_elem)s->b[p].elem, KL_CONSTINIT, "the default value");
+        if (v.kind != KL_V_TILE || !v.known || v.rank) {
+            if (s->d->nerr == errors)
+                problem(s, KL_K0713, def, "the default of `%s` has no value here", n->name);
+            s->ok = false;
+            return;
+        }
+        s->b[p].bits = v.bits;
+        set_symbol(s, p);
+    }
+}
+
+/* ---- arrays ---- */
+
+static bool layout(struct binder *s, uint32_t p)
+{
+    const kl_node *n = s->params->kid[p], *dims = kl_param_dims(n), *str = kl_param_strides(n);
+    struct kl_boundparam *b = &s->b[p];
+    b->rank = (int32_t)dims->nkid;
+    for (uint32_t i = 0; i < dims->nkid; i++) {
+        if (!dims->kid[i]) {
+            b->ext[i] = s->arg[p] ? s->arg[p]->u.tensor.shape[i] : 0;
+            continue;
+        }
+        if (!eval_i64(s, dims->kid[i], kl_printf(s->e.a, "an extent of `%s`", n->name), &b->ext[i]))
+            return false;
+        if (b->ext[i] < 0) {
+            problem(s, KL_K0710, dims->kid[i], "the extent of `%s` along dimension %u would be %lld", n->name,
+                    i, (long long)b->ext[i]);
+            return false;
+        }
+    }
+    for (uint32_t i = dims->nkid; i-- > 0;) {
+        if (str && i < str->nkid && str->kid[i]) {
+            if (!eval_i64(s, str->kid[i], kl_printf(s->e.a, "a stride of `%s`", n->name), &b->str[i]))
+                return false;
+        } else if (i + 1 == dims->nkid) {
+            b->str[i] = 1;
+        } else if (__builtin_mul_overflow(b->str[i + 1], b->ext[i + 1] > 0 ? b->ext[i + 1] : 1, &b->str[i])) {
+            problem(s, KL_K0709, n, "`%s` is larger than memory can be", n->name);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void explain_extent(struct binder *s, struct kl_diag *g, const kl_node *n)
+{
+    if (!n)
+        return;
+    if (n->kind == KL_N_NAME)
+        for (uint32_t p = 0; p < s->n; p++)
+            if (s->params->kid[p]->name == n->name && s->known[p] && s->from[p])
+                kl_note(g, (kl_span){0, 0}, "`%s` is %lld by the shape of `%s`", n->name,
+                        (long long)s->b[p].bits, s->from[p]);
+    for (uint32_t i = 0; i < n->nkid; i++)
+        explain_extent(s, g, n->kid[i]);
+}
+
+/* The strides clause that would describe the array given. */
+static void propose_stride(struct binder *s, struct kl_diag *g, const kl_node *n, const kiln_tensor *t)
+{
+    kl_buf b = {.a = s->e.a};
+    kl_puts(&b, " stride(");
+    for (int32_t i = 0; i < t->ndim; i++) {
+        int64_t k = stride_of(t, (uint32_t)i);
+        if (i + 1 == t->ndim && k == 1)
+            kl_puts(&b, "1");
+        else
+            kl_putf(&b, "%s_s%d", n->name, i);
+        kl_puts(&b, i + 1 < t->ndim ? ", " : ")");
+    }
+    kl_note(g, kl_param_dims(n)->span, "say so with `%s` behind the extents, and declare i64 parameters for "
+            "the strides", kl_buf_str(&b) + 1);
+}
+
+static bool compare_array(struct binder *s, uint32_t p)
+{
+    const kl_node *n = s->params->kid[p], *dims = kl_param_dims(n);
+    struct kl_boundparam *b = &s->b[p];
+    const kiln_tensor *t = &s->arg[p]->u.tensor;
+    bool empty = false;
+    for (uint32_t i = 0; i < dims->nkid; i++) {
+        empty |= t->shape[i] == 0;
+        if (b->ext[i] == t->shape[i])
+            continue;
+        struct kl_diag *g = problem(s, KL_K0707, dims->kid[i] ? dims->kid[i] : n,
+                                    "`%s` has shape %s, and its extent along dimension %u must be %lld",
+                                    n->name, shape_text(s, (uint32_t)t->ndim, t->shape), i,
+                                    (long long)b->ext[i]);
+        explain_extent(s, g, dims->kid[i]);
+        return false;
+    }
+    for (uint32_t i = 0; i < dims->nkid && !empty; i++) {
+        int64_t have = stride_of(t, i);
+        if (t->shape[i] <= 1 || have == b->str[i])
+            continue;
+        struct kl_diag *g = problem(s, KL_K0708, n,
+                                    "`%s` has the stride %lld along dimension %u, and it must be %lld", n->name,
+                                    (long long)have, i, (long long)b->str[i]);
+        if (!kl_param_strides(n))
+            propose_stride(s, g, n, t);
+        return false;
+    }
+    return true;
+}
+
+/* The bytes from the first to the last element; false: too large. */
+static bool span(const struct kl_boundparam *b, int64_t *lo, int64_t *hi)
+{
+    i128 first = 0, last = 0;
+    int64_t size = kl_elems[b->elem].bytes;
+    *lo = *hi = 0;
+    for (int32_t i = 0; i < b->rank; i++) {
+        if (b->ext[i] == 0)
+            return true;
+        i128 far = (i128)(b->ext[i] - 1) * b->str[i];
+        if (far < 0)
+            first += far;
+        else
+            last += far;
+        if (last - first > INT64_MAX / 16)
+            return false;
+    }
+    *lo = (int64_t)(first * size);
+    *hi = (int64_t)((last + 1) * size);
+    return true;
+}
+
+static bool place(struct binder *s, uint32_t p)
+{
+    const kl_node *n = s->params->kid[p];
+    struct kl_boundparam *b = &s->b[p];
+    int64_t lo = 0, hi = 0;
+    if (!span(b, &lo, &hi)) {
+        problem(s, KL_K0709, n, "`%s` of shape %s is larger than memory can be", n->name,
+                shape_text(s, (uint32_t)b->rank, b->ext));
+        return false;
+    }
+    if (!s->arg[p] || s->flags & KL_BIND_SHAPES_ONLY)
+        return true;
+    const kiln_tensor *t = &s->arg[p]->u.tensor;
+    b->data = t->data;
+    if (!t->data && hi > lo) {
+        problem(s, KL_K0709, n, "`%s` has no memory", n->name);
+        return false;
+    }
+    if (t->size_bytes && (uint64_t)hi > t->size_bytes) {
+        problem(s, KL_K0709, n, "`%s` of shape %s spans %lld bytes, and its memory has %llu", n->name,
+                shape_text(s, (uint32_t)b->rank, b->ext), (long long)hi, (unsigned long long)t->size_bytes);
+        return false;
+    }
+    if (t->data && (uintptr_t)t->data % kl_elems[b->elem].bytes) {
+        problem(s, KL_K0709, n, "`%s` is not aligned to its elements of %u bytes", n->name,
+                kl_elems[b->elem].bytes);
+        return false;
+    }
+    if (t->size_bytes && (int64_t)t->size_bytes > hi)
+        hi = (int64_t)t->size_bytes;
+    b->lo = (const char *)t->data + lo;
+    b->hi = (const char *)t->data + hi;
+    return true;
+}
+
+/* May two elements of one array lie in the same place?  Exact for strides that nest. */
+static bool coincides(const struct kl_boundparam *b)
+{
+    int64_t reach = 0; /* largest offset that smaller strides reach */
+    bool used[KL_MAX_DIMS] = {false};
+    for (int32_t i = 0; i < b->rank; i++)
+        if (b->ext[i] == 0)
+            return false;
+    for (int32_t k = 0; k < b->rank; k++) {
+        int32_t best = -1;
+        int64_t bs = INT64_MAX;
+        for (int32_t i = 0; i < b->rank; i++) {
+            int64_t st = b->str[i] < 0 ? -b->str[i] : b->str[i];
+            if (!used[i] && st < bs)
+                best = i, bs = st;
+        }
+        if (best < 0)
+            return false;
+        used[best] = true;
+        if (b->ext[best] <= 1)
+            continue;
+        if (bs <= reach)
+            return true;
+        reach += bs * (b->ext[best] - 1);
+    }
+    return false;
+}
+
+/* Do two arrays share an element?  Exact for equal strides of rank 2, else by ranges. */
+static bool overlap(const struct kl_boundparam *a, const struct kl_boundparam *b)
+{
+    int64_t alo, ahi, blo, bhi;
+    span(a, &alo, &ahi), span(b, &blo, &bhi);
+    intptr_t pa = (intptr_t)a->data, pb = (intptr_t)b->data;
+    if (alo == ahi || blo == bhi || pa + ahi <= pb + blo || pb + bhi <= pa + alo)
+        return false;
+    int64_t size = kl_elems[a->elem].bytes;
+    if (a->rank != 2 || b->rank != 2 || a->elem != b->elem || a->str[0] != b->str[0] || a->str[1] != 1 ||
+        b->str[1] != 1 || a->str[0] < a->ext[1] || a->str[0] < b->ext[1] || (pb - pa) % size)
+        return true;
+    /* rows of one pitch: the columns meet, in the same row or the next */
+    int64_t delta = (pb - pa) / size, pitch = a->str[0];
+    int64_t row = delta >= 0 ? delta / pitch : -((-delta + pitch - 1) / pitch), col = delta - row * pitch;
+    for (int k = 0; k < 2; k++, row++, col -= pitch) {
+        /* b begins at (row, col) of a's grid */
+        bool rows = row < a->ext[0] && row + b->ext[0] > 0, cols = col < a->ext[1] && col + b->ext[1] > 0;
+        if (rows && cols)
+            return true;
+    }
+    return false;
+}
+
+static void arrays(struct binder *s)
+{
+    for (uint32_t p = 0; p < s->n && s->ok; p++) {
+        const kl_node *n = s->params->kid[p];
+        if (kl_param_kind(n) != KL_PK_ARRAY)
+            continue;
+        struct kl_boundparam *b = &s->b[p];
+        if (!layout(s, p))
+            return;
+        b->given = s->arg[p] || (s->flags & KL_BIND_SHAPES_ONLY && !(n->flags & KL_NF_OPTIONAL));
+        if (s->arg[p] && (!compare_array(s, p)))
+            return;
+        if (!place(s, p))
+            return;
+        const kl_node *init = kl_param_default(n);
+        if (init) {
+            kl_value v = kl_move(&s->e, kl_rvalue(&s->e, init), (enum kl_elem)b->elem, KL_CONSTINIT,
+                                 "the initial value");
+            if (v.kind != KL_V_TILE || !v.known) {
+                if (s->ok)
+                    problem(s, KL_K0713, init, "the initial value of `%s` has no value here", n->name);
+                return;
+            }
+            b->init = true;
+            b->bits = v.bits;
+        }
+        if (!b->given && !(n->flags & KL_NF_OPTIONAL) && !(s->flags & KL_BIND_SHAPES_ONLY)) {
+            problem(s, KL_K0706, n, "the array `%s` is not given", n->name);
+            return;
+        }
+        if (b->given && n->flags & KL_NF_WRITTEN && coincides(b)) {
+            problem(s, KL_K0714, n, "`%s` is written, and elements of the array given lie in one place",
+                    n->name);
+            return;
+        }
+    }
+}
+
+static void aliases(struct binder *s, kl_bound *out)
+{
+    for (uint32_t p = 0; p < s->n; p++)
+        for (uint32_t q = 0; q < s->n; q++) {
+            const kl_node *w = s->params->kid[p], *o = s->params->kid[q];
+            if (p == q || kl_param_kind(w) != KL_PK_ARRAY || kl_param_kind(o) != KL_PK_ARRAY ||
+                !s->b[p].given || !s->b[q].given || !(w->flags & KL_NF_WRITTEN))
+                continue;
+            if (overlap(&s->b[p], &s->b[q]))
+                out->may_alias = true;
+        }
+}
+
+/* ---- clauses ---- */
+
+static void grid(struct binder *s, kl_bound *out, const kl_node *clauses)
+{
+    i128 total = 1;
+    for (int i = 0; i < 3; i++)
+        out->grid[i] = 1;
+    for (uint32_t i = 0; i < clauses->nkid && s->ok; i++) {
+        const kl_node *c = clauses->kid[i];
+        if (c->kind == KL_N_REQUIRES) {
+            kl_value v = kl_to_bool(&s->e, kl_rvalue(&s->e, c->kid[0]));
+            if (v.kind != KL_V_TILE || !v.known)
+                s->ok = false;
+            else if (!v.bits)
+                problem(s, KL_K0712, c, "the kernel requires: %s", c->name ? c->name : "this condition");
+        }
+        if (c->kind != KL_N_GRID)
+            continue;
+        for (uint32_t k = 0; k < c->nkid && k < 3; k++) {
+            if (!eval_i64(s, c->kid[k], "an extent of the grid", &out->grid[k]))
+                return;
+            if (out->grid[k] < 0) {
+                problem(s, KL_K0715, c->kid[k], "the grid would have %lld programs along axis %u",
+                        (long long)out->grid[k], k);
+                return;
+            }
+            out->empty |= out->grid[k] == 0;
+            total *= out->grid[k];
+            if (total > INT64_MAX) {
+                problem(s, KL_K0715, c, "the grid has more than 2^63 programs");
+                return;
+            }
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+static void symbols(struct binder *s)
+{
+    for (uint32_t p = 0; p < s->n; p++) {
+        const kl_node *n = s->params->kid[p];
+        enum kl_pk k = kl_param_kind(n);
+        int kind = k == KL_PK_TYPE ? KL_S_TYPE : k == KL_PK_ARRAY ? KL_S_ARRAY : KL_S_CONST;
+        kl_sym *y = kl_sym_add(&s->e, kind, n->name, n->name_span);
+        s->sym[p] = y;
+        y->val = kl_bad(n->span);
+        if (k == KL_PK_ARRAY) {
+            struct kl_arr *arr = kl_new(s->e.a, struct kl_arr);
+            arr->name = n->name;
+            arr->decl = n->name_span;
+            arr->rank = kl_param_dims(n)->nkid;
+            arr->given = s->arg[p] != NULL;
+            for (uint32_t i = 0; i < arr->rank && i < KL_MAX_DIMS; i++)
+                arr->ext[i] = s->arg[p] && s->arg[p]->u.tensor.shape && (uint32_t)s->arg[p]->u.tensor.ndim == arr->rank
+                                  ? kl_typed(KL_i64, (uint64_t)s->arg[p]->u.tensor.shape[i], n->span)
+                                  : kl_bad(n->span);
+            y->arr = arr;
+        }
+    }
+}
+
+bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args, size_t n,
+             unsigned flags, int64_t num_sms, kl_bound *out, kl_diags *d)
+{
+    struct binder s = {.params = kernel->kid[0], .n = kernel->kid[0]->nkid, .d = d, .flags = flags, .ok = true};
+    uint32_t errors = d->nerr;
+    memset(out, 0, sizeof *out);
+    out->kernel = kernel;
+    out->nparam = s.n;
+    out->param = s.b = kl_new_n(a, struct kl_boundparam, s.n + 1);
+    s.arg = kl_new_n(a, const kiln_arg *, s.n + 1);
+    s.known = kl_new_n(a, bool, s.n + 1);
+    s.from = kl_new_n(a, const char *, s.n + 1);
+    s.sym = kl_new_n(a, kl_sym *, s.n + 1);
+    kl_elab_init(&s.e, KL_BIND, a, m, d);
+    s.e.num_sms = num_sms;
+    kl_scope_push(&s.e, NULL);
+    match(&s, args, n);
+    if (!s.ok)
+        return false;
+    for (uint32_t p = 0; p < s.n; p++)
+        if (s.arg[p] && kl_param_kind(s.params->kid[p]) == KL_PK_ARRAY && !check_tensor(&s, p))
+            return false;
+    symbols(&s);
+    types(&s);
+    if (s.ok)
+        declared_types(&s);
+    if (!s.ok)
+        return false;
+    for (uint32_t p = 0; p < s.n; p++) {
+        enum kl_pk k = kl_param_kind(s.params->kid[p]);
+        if (s.arg[p] && (k == KL_PK_SCALAR || k == KL_PK_CONST) && !take_number(&s, p, s.arg[p]))
+            return false;
+    }
+    deduce(&s);
+    if (s.ok)
+        defaults(&s);
+    if (s.ok)
+        arrays(&s);
+    if (s.ok)
+        grid(&s, out, kernel->kid[1]);
+    if (s.ok && !(flags & KL_BIND_SHAPES_ONLY))
+        aliases(&s, out);
+    return s.ok && d->nerr == errors;
+}
+
+void kl_bound_key(kl_buf *b, const kl_bound *bd)
+{
+    const kl_node *params = bd->kernel->kid[0];
+    for (uint32_t i = 0; i < bd->nparam; i++) {
+        const struct kl_boundparam *p = &bd->param[i];
+        switch (kl_param_kind(params->kid[i])) {
+        case KL_PK_CONST: kl_putf(b, "%s:%u=%llx;", params->kid[i]->name, p->elem, (unsigned long long)p->bits); break;
+        case KL_PK_ARRAY: kl_putf(b, "%s:%u%s;", params->kid[i]->name, p->elem, p->given ? "" : "-"); break;
+        default: kl_putf(b, "%s:%u;", params->kid[i]->name, p->elem); break;
+        }
+    }
+    kl_puts(b, bd->may_alias ? "alias" : "");
+}

@@ -1,0 +1,225 @@
+/* decl.c - declarations and assignment. */
+#include "lang/stmt.h"
+
+/* ---- declarations ---- */
+
+static void declare_const(kl_elab *e, const kl_node *v, const kl_node *type)
+{
+    kl_sym *s = NULL;
+    if (v->nkid < 3 || !v->kid[2]) {
+        kl_err(e, KL_K0306, v->span, "`%s` is constexpr and needs a value", v->name);
+        s = kl_sym_add(e, KL_S_CONST, v->name, v->name_span);
+        s->val = kl_bad(v->span);
+        return;
+    }
+    if (v->nkid > 0 && v->kid[0])
+        kl_err(e, KL_K0801, v->kid[0]->span, "a constexpr tile is not yet supported");
+    kl_value x = kl_rvalue(e, v->kid[2]);
+    s = kl_sym_add(e, KL_S_CONST, v->name, v->name_span);
+    s->val = kl_bad(v->span);
+    if (x.kind != KL_V_TILE)
+        return;
+    if (!x.konst || x.rank) {
+        kl_err(e, KL_K0306, v->kid[2]->span, "the value of the constexpr `%s` must be a constant", v->name);
+        return;
+    }
+    if (!(type->kind == KL_N_TYPE && strcmp(type->name, "auto") == 0)) {
+        bool ok;
+        enum kl_elem el = kl_eval_type(e, type, &ok);
+        kl_value t = ok ? kl_move(e, x, el, KL_CONSTINIT, "the value") : kl_bad(v->span);
+        if (t.kind != KL_V_TILE)
+            return;
+        /* an integer constant stays exact until used; a typed one gives its integer back */
+        if (el && kl_is_int(el) && t.known)
+            t = kl_int((int64_t)t.bits, x.span);
+        else if (x.untyped && !x.known && el && kl_is_int(el))
+            t = x;
+        x = t;
+    }
+    s->val = x;
+}
+
+static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type)
+{
+    const kl_node *dims = v->nkid > 0 ? v->kid[0] : NULL, *init = v->nkid > 2 ? v->kid[2] : NULL;
+    bool isauto = type->kind == KL_N_TYPE && strcmp(type->name, "auto") == 0, ok = true;
+    if (v->nkid > 1 && v->kid[1])
+        kl_err(e, KL_K0317, v->kid[1]->span, "a tile has no strides; `global` declares a view of memory");
+    kl_value x = init ? kl_rvalue(e, init) : (kl_value){.kind = KL_V_VOID};
+    if (init && init->kind == KL_N_UNARY && init->op == KL_TK_AND)
+        ok = false;
+    kl_value t = {.kind = KL_V_TILE, .span = v->span};
+    if (isauto) {
+        if (!init) {
+            kl_err(e, KL_K0206, v->span, "`auto %s` takes its type from a value; give it one", v->name);
+            ok = false;
+        } else if (dims) {
+            kl_err(e, KL_K0206, dims->span, "`auto` takes shape and type from the value");
+            ok = false;
+        } else {
+            x = kl_concrete(e, x);
+            t = x;
+            t.konst = t.known = t.untyped = false;
+        }
+    } else {
+        t.elem = (uint8_t)kl_eval_type(e, type, &ok);
+        if (dims) {
+            if (dims->nkid > KL_MAX_RANK) {
+                kl_err(e, KL_K0802, dims->span, "a tile has at most rank %d", KL_MAX_RANK);
+                ok = false;
+            }
+            for (uint32_t i = 0; i < dims->nkid && i < KL_MAX_RANK; i++) {
+                if (!dims->kid[i]) {
+                    kl_err(e, KL_K0306, dims->span, "a tile needs a size in each bracket");
+                    ok = false;
+                } else if (!kl_eval_dim(e, dims->kid[i], "a tile size", &t.dim[i])) {
+                    ok = false;
+                }
+                t.rank++;
+            }
+        } else if (e->fx && e->fx->lifted) {
+            for (uint32_t i = 0; i < e->fx->taint.n; i++)
+                if (e->fx->taint.v[i] == v->name) {
+                    t.rank = e->fx->lift_rank;
+                    memcpy(t.dim, e->fx->lift_dim, sizeof t.dim);
+                    break;
+                }
+        }
+        if (ok && init) {
+            const char *what = kl_printf(e->a, "the value of `%s`", v->name);
+            x = kl_move(e, x, (enum kl_elem)t.elem, KL_MOVE, what);
+            x = kl_fit(e, x, t.rank, t.dim, what);
+        }
+    }
+    kl_sym *s = kl_sym_add(e, KL_S_VAR, v->name, v->name_span);
+    if (!ok || (init && x.kind != KL_V_TILE)) {
+        s->val = kl_bad(v->span);
+        s->var = kl_var_new(e, (kl_val){0}, KL_DEF);
+        return;
+    }
+    s->val = t;
+    s->var = init ? kl_var_new(e, kl_ir(e, &x), KL_DEF) : kl_var_new(e, (kl_val){0}, KL_UNDEF);
+}
+
+void kl_declare(kl_elab *e, const kl_node *n)
+{
+    const kl_node *type = n->kid[0];
+    for (uint32_t i = 1; i < n->nkid; i++) {
+        const kl_node *v = n->kid[i];
+        if (!v || v->kind != KL_N_VAR)
+            continue;
+        if (n->flags & KL_NF_GLOBAL) {
+            struct kl_arr *arr = kl_make_view(e, v, type, n->flags);
+            kl_sym *s = kl_sym_add(e, KL_S_ARRAY, v->name, v->name_span);
+            s->arr = arr;
+        } else if (n->flags & KL_NF_CONSTEXPR) {
+            declare_const(e, v, type);
+        } else if (!e->fx) {
+            kl_err(e, KL_K0207, v->span, "a variable outside a kernel or function; write constexpr");
+        } else {
+            declare_var(e, v, type);
+        }
+    }
+}
+
+/* ---- assignment ---- */
+
+static int binary_of(int assign)
+{
+    static const uint8_t map[][2] = {
+        {KL_TK_ADDEQ, KL_TK_ADD}, {KL_TK_SUBEQ, KL_TK_SUB}, {KL_TK_MULEQ, KL_TK_MUL},
+        {KL_TK_DIVEQ, KL_TK_DIV}, {KL_TK_REMEQ, KL_TK_REM}, {KL_TK_ANDEQ, KL_TK_AND},
+        {KL_TK_OREQ, KL_TK_OR},   {KL_TK_XOREQ, KL_TK_XOR}, {KL_TK_SHLEQ, KL_TK_SHL},
+        {KL_TK_SHREQ, KL_TK_SHR},
+    };
+    for (size_t i = 0; i < sizeof map / sizeof *map; i++)
+        if (map[i][0] == assign)
+            return map[i][1];
+    return 0;
+}
+
+/* a op b in the type of a; b as if reshaped to a's shape. */
+static kl_value update(kl_elab *e, const kl_node *n, kl_value cur, kl_value rhs)
+{
+    if (n->op == KL_TK_ASSIGN)
+        return rhs;
+    if (cur.kind != KL_V_TILE || rhs.kind != KL_V_TILE)
+        return kl_bad(n->span);
+    rhs = kl_fit(e, rhs, cur.rank, cur.dim, "the right side");
+    int tok = n->kind == KL_N_INCDEC ? (n->op == KL_TK_INC ? KL_TK_ADD : KL_TK_SUB) : binary_of(n->op);
+    kl_value r = kl_binary(e, tok, cur, rhs, n->name_span);
+    return r.kind == KL_V_TILE ? kl_cast(e, r, (enum kl_elem)cur.elem) : r;
+}
+
+void kl_assign(kl_elab *e, const kl_node *n)
+{
+    const kl_node *l = n->kid[0], *base = l;
+    kl_node one = {.kind = KL_N_INT, .ival = 1, .span = n->span};
+    const kl_node *r = n->kind == KL_N_INCDEC ? &one : n->kid[1];
+    if (l->kind == KL_N_INDEX)
+        base = l->kid[0];
+    if (base->kind != KL_N_NAME) {
+        if (base->kind != KL_N_ERROR)
+            kl_err(e, KL_K0319, l->span, "this cannot be assigned to");
+        kl_rvalue(e, r);
+        return;
+    }
+    kl_sym *s = kl_sym_find(e, base->name);
+    bool waswas = s && s->used;
+    if (!s) {
+        kl_sym_need(e, base);
+        kl_rvalue(e, r);
+        return;
+    }
+    if (s->kind == KL_S_ARRAY && l->kind == KL_N_INDEX) {
+        kl_value acc = kl_expr(e, l);
+        kl_value v = kl_rvalue(e, r);
+        if (acc.kind != KL_V_ACCESS || v.kind != KL_V_TILE)
+            return;
+        if (n->op != KL_TK_ASSIGN)
+            v = update(e, n, kl_load(e, acc, NULL, NULL, l->span), v);
+        v.span = r->span;
+        kl_store(e, acc, v, NULL, n->span);
+        return;
+    }
+    if (s->kind != KL_S_VAR) {
+        static const char *const what[] = {"", "a constant", "a type", "an array", "a function"};
+        struct kl_diag *g = kl_err(e, KL_K0319, l->span, "`%s` is %s and cannot be assigned to", s->name,
+                                   what[s->kind]);
+        kl_note(g, s->decl, "declared here");
+        if (s->kind == KL_S_ARRAY)
+            kl_note(g, (kl_span){0, 0}, "say which part is written, as in `%s[first:count] = ...`", s->name);
+        kl_rvalue(e, r);
+        return;
+    }
+    kl_value cur = s->val;
+    bool whole = l->kind != KL_N_INDEX && n->op == KL_TK_ASSIGN;
+    kl_value v;
+    if (whole) {
+        v = kl_rvalue(e, r);
+    } else {
+        cur = kl_expr(e, base); /* reports reading what has no value */
+        s->used = waswas;
+        if (l->kind != KL_N_INDEX) {
+            v = update(e, n, cur, kl_rvalue(e, r));
+        } else {
+            kl_value part = n->op == KL_TK_ASSIGN ? (kl_value){0} : kl_expr(e, l);
+            v = kl_rvalue(e, r);
+            v = update(e, n, part, v);
+            v.span = r->span;
+            v = kl_tile_replace(e, cur, l, v);
+        }
+    }
+    if (s->val.kind == KL_V_TILE && v.kind == KL_V_TILE) {
+        if (whole || l->kind != KL_N_INDEX) {
+            const char *what = kl_printf(e->a, "the value assigned to `%s`", s->name);
+            v.span = r->span;
+            v = kl_move(e, v, (enum kl_elem)s->val.elem, KL_MOVE, what);
+            v = kl_fit(e, v, s->val.rank, s->val.dim, what);
+        }
+        if (v.kind == KL_V_TILE)
+            e->var.v[s->var].ir = kl_ir(e, &v);
+    }
+    e->var.v[s->var].def = KL_DEF;
+}
+

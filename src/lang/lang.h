@@ -1,0 +1,53 @@
+/* lang.h - from the syntax tree to IR: checking, binding of arguments, lowering. */
+#ifndef KL_LANG_H
+#define KL_LANG_H
+
+#include "ir/ir.h"
+#include "lang/ast.h"
+
+/* First phase of checking: everything that does not need types and constants still
+ * unknown.  Also fills the uses of each parameter (reflection).  Errors go to d. */
+void kl_check(kl_module_ast *m, kl_diags *d);
+
+/* What a launch knows of one parameter of the kernel, in declaration order. */
+struct kl_boundparam {
+    bool given;           /* arrays: passed by the host; others: always true after kl_bind */
+    uint8_t elem;         /* element type; of a type parameter: its value */
+    int32_t rank;
+    int64_t ext[KL_MAX_DIMS], str[KL_MAX_DIMS]; /* arrays: as declared, in elements */
+    void *data;           /* element [0,...,0] */
+    const void *lo, *hi;  /* the memory that may be touched */
+    bool init;            /* arrays: filled with bits before the launch */
+    uint64_t bits;        /* scalars, constants, initial values: canonical for elem */
+};
+
+typedef struct kl_bound {
+    const kl_node *kernel;
+    struct kl_boundparam *param; /* as many as the kernel declares */
+    uint32_t nparam;
+    int64_t grid[3];
+    bool may_alias; /* a const array shares an element with a written one */
+    bool empty;     /* an extent of the grid is 0: nothing runs */
+} kl_bound;
+
+enum {
+    KL_BIND_SHAPES_ONLY = 1 /* memory is not looked at, and arrays that are not given count as
+                               given unless optional: for kiln_infer_shape and for emission */
+};
+
+/* Match arguments by name, deduce, check, compute extents and grid (LANGUAGE 7).  false:
+ * errors in d.  num_sms: what num_sms() gives. */
+bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args,
+             size_t n, unsigned flags, int64_t num_sms, kl_bound *out, kl_diags *d);
+
+/* Bytes that identify the specialisation: types, constants, given, aliasing. */
+void kl_bound_key(kl_buf *b, const kl_bound *bd);
+
+/* Second phase: check with everything known and produce IR.  NULL: errors in d. */
+kl_fn *kl_lower(kl_arena *a, const kl_module_ast *m, const kl_bound *bd, kl_diags *d);
+
+/* Reflection of a kernel, in a. */
+kiln_param_info *kl_reflect(kl_arena *a, const kl_module_ast *m, const kl_node *kernel);
+const kl_node *kl_find_kernel(const kl_module_ast *m, const char *name);
+
+#endif
