@@ -1,0 +1,420 @@
+/* findings.c - what the checks look for, and how it is told.
+ *
+ * One finding for each source place and kind: the number of elements and programs, and the
+ * first instance.  Checks look at an access before it happens.  They go element by element
+ * only where the ends of a range show that something is outside. */
+#include "gen/interp/run.h"
+
+#include <stdlib.h>
+
+__extension__ typedef __int128 wide;
+
+/* ---- recording ---- */
+
+/* The record of this place and code; *isnew: the caller fills in the first instance. */
+static struct kl_finding *record(struct kl_run *r, const struct kl_step *s, enum kl_code code,
+                                 uint32_t root, uint64_t lane, bool *isnew)
+{
+    kl_span loc = kl_in(r->f, s->val)->loc;
+    struct kl_finding *g = NULL;
+    for (uint32_t i = 0; i < r->found.n && !g; i++) {
+        struct kl_finding *q = &r->found.v[i];
+        if (q->code == code && q->root == root && q->loc.beg == loc.beg && q->loc.end == loc.end &&
+            (loc.beg || q->val.id == s->val.id))
+            g = q;
+    }
+    *isnew = !g;
+    if (!g) {
+        struct kl_finding one = {.code = code,
+                                 .val = s->val,
+                                 .loc = loc,
+                                 .root = root,
+                                 .last = -1,
+                                 .program = r->program,
+                                 .lane = lane};
+        kl_push(r->a, &r->found, one);
+        g = &r->found.v[r->found.n - 1];
+    }
+    g->count++;
+    if (g->last != r->program) {
+        g->last = r->program;
+        g->programs++;
+    }
+    return g;
+}
+
+/* Index of a tile's element along each dimension of the array. */
+static void coordinates(const struct kl_access *ac, uint64_t lane, int64_t *at)
+{
+    uint32_t axis = ac->naxis;
+    for (uint32_t d = ac->ndim; d-- > 0;) {
+        at[d] = *ac->start[d];
+        if (axis && ac->axis_dim[axis - 1] == d) {
+            uint64_t n = ac->axis_n[--axis];
+            at[d] = kl_wadd(at[d], kl_wmul((int64_t)(lane % n), ac->step[d]));
+            lane /= n;
+        }
+    }
+}
+
+static int64_t offset(const struct kl_walk *w, const int64_t *at)
+{
+    int64_t off = w->view->off;
+    for (uint32_t d = 0; d < w->ac->ndim; d++)
+        off = kl_wadd(off, kl_wmul(at[d], w->view->str[d]));
+    return off;
+}
+
+static void record_element(struct kl_walk *w, enum kl_code code, uint64_t lane)
+{
+    bool isnew;
+    struct kl_finding *g = record(w->r, w->s, code, w->view->root, lane, &isnew);
+    if (!isnew)
+        return;
+    coordinates(w->ac, lane, g->at);
+    memcpy(g->ext, w->view->ext, sizeof g->ext);
+    g->off = offset(w, g->at);
+}
+
+/* ---- extents ---- */
+
+/* Is an index outside in a way that is a finding?  A section may pass the upper end of an
+ * array; of a tile nothing may. */
+static bool index_bad(const struct kl_walk *w, uint32_t d, int64_t i)
+{
+    int64_t ext = w->view->ext[d];
+    if (kl_in_extent(i, ext))
+        return false;
+    return i < 0 || w->ac->step[d] == 0 || w->view->root == UINT32_MAX;
+}
+
+/* Could any element be bad?  An index that runs one way is worst at an end. */
+static bool suspicious(const struct kl_walk *w)
+{
+    const struct kl_access *ac = w->ac;
+    uint32_t axis = 0;
+    for (uint32_t d = 0; d < ac->ndim; d++) {
+        int64_t first = *ac->start[d], last = first;
+        if (axis < ac->naxis && ac->axis_dim[axis] == d) {
+            uint64_t n = ac->axis_n[axis++];
+            if (__builtin_mul_overflow((int64_t)(n - 1), ac->step[d], &last) ||
+                __builtin_add_overflow(first, last, &last))
+                return true;
+        }
+        if (index_bad(w, d, first) || index_bad(w, d, last))
+            return true;
+    }
+    return false;
+}
+
+static void check_extents(struct kl_walk *w)
+{
+    const struct kl_access *ac = w->ac;
+    enum kl_code code = w->view->root == UINT32_MAX ? KL_K1205 : w->write ? KL_K1202 : KL_K1201;
+    if (ac->fill || ac->guarded || !suspicious(w))
+        return;
+    for (uint64_t lane = 0; lane < w->s->n; lane++) {
+        int64_t at[KL_MAX_DIMS];
+        if (ac->mask && !ac->mask[lane])
+            continue;
+        coordinates(ac, lane, at);
+        bool bad = false;
+        for (uint32_t d = 0; d < ac->ndim; d++)
+            bad |= index_bad(w, d, at[d]);
+        if (bad)
+            record_element(w, code, lane);
+    }
+}
+
+/* ---- memory ---- */
+
+static bool unbounded(const struct kl_walk *w)
+{
+    for (uint32_t d = 0; d < w->ac->ndim; d++)
+        if (w->view->ext[d] == INT64_MAX)
+            return true;
+    return false;
+}
+
+static uint8_t *shadow_of(const struct kl_mem *m, int64_t off, uint32_t bytes)
+{
+    return m->shadow + (off * (int64_t)bytes - m->shadow_at);
+}
+
+/* The elements of a row that lie inside the extents: are they in the memory, and have those
+ * that are read a value? */
+static void check_row(struct kl_walk *w, uint64_t lane, uint64_t n, int64_t off, uint64_t a,
+                      uint64_t b)
+{
+    (void)n;
+    const struct kl_mem *m = w->mem;
+    const kl_m_bool *mask = w->ac->mask;
+    uint32_t bytes = w->ac->bytes;
+    int64_t es = w->naxis ? w->es[w->naxis - 1] : 0;
+    unsigned checks = w->r->checks;
+    bool fits = kl_run_fits(m, off, es, a, b), reads = !w->write && checks & KILN_CHECK_UNINIT;
+    off = kl_wadd(off, kl_wmul((int64_t)a, es));
+    if (fits && es == 1 && !mask) {
+        if (!m->shadow || a == b)
+            return;
+        uint8_t *x = shadow_of(m, off, bytes);
+        if (w->write) {
+            memset(x, 1, (b - a) * bytes);
+            return;
+        }
+        if (!reads || !memchr(x, 0, (b - a) * bytes))
+            return;
+    }
+    for (uint64_t i = a; i < b; i++, off = kl_wadd(off, es)) {
+        if (mask && !mask[lane + i])
+            continue;
+        if (off < m->first || off > m->last) {
+            if (checks & KILN_CHECK_BOUNDS)
+                record_element(w, unbounded(w) ? KL_K1203 : KL_K1204, lane + i);
+        } else if (m->shadow) {
+            uint8_t *x = shadow_of(m, off, bytes);
+            if (w->write)
+                memset(x, 1, bytes);
+            else if (reads && memchr(x, 0, bytes))
+                record_element(w, KL_K1401, lane + i);
+        }
+    }
+}
+
+/* ---- two elements of a store at one place ---- */
+
+/* Are all offsets different?  Sure if each axis steps over all that the smaller ones cover. */
+static bool disjoint(const struct kl_walk *w)
+{
+    wide covered = 0, step[KL_MAX_RANK];
+    uint32_t order[KL_MAX_RANK];
+    for (uint32_t k = 0; k < w->naxis; k++) {
+        step[k] = w->es[k] < 0 ? -(wide)w->es[k] : w->es[k];
+        uint32_t i = k;
+        for (; i > 0 && step[order[i - 1]] > step[k]; i--)
+            order[i] = order[i - 1];
+        order[i] = k;
+        if (w->wild[k])
+            return false;
+    }
+    for (uint32_t i = 0; i < w->naxis; i++) {
+        if (step[order[i]] <= covered)
+            return false;
+        covered += step[order[i]] * (wide)(w->n[order[i]] - 1);
+    }
+    return true;
+}
+
+struct placed {
+    int64_t off;
+    uint64_t lane;
+};
+
+static void place_row(struct kl_walk *w, uint64_t lane, uint64_t n, int64_t off, uint64_t a,
+                      uint64_t b)
+{
+    (void)n;
+    struct placed **to = w->user;
+    int64_t es = w->naxis ? w->es[w->naxis - 1] : 0;
+    for (uint64_t i = a; i < b; i++)
+        if (!w->ac->mask || w->ac->mask[lane + i])
+            *(*to)++ = (struct placed){kl_wadd(off, kl_wmul((int64_t)i, es)), lane + i};
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const struct placed *a = x, *b = y;
+    if (a->off != b->off)
+        return a->off < b->off ? -1 : 1;
+    return a->lane < b->lane ? -1 : a->lane > b->lane;
+}
+
+static void check_collisions(struct kl_walk *w)
+{
+    size_t bytes = w->ac->bytes;
+    if (w->s->n < 2 || disjoint(w))
+        return;
+    struct placed *all = kl_temp(w->r, KL_TEMP_C, w->s->n * sizeof *all), *end = all;
+    w->user = &end;
+    kl_walk_rows(w, place_row);
+    qsort(all, (size_t)(end - all), sizeof *all, by_place);
+    for (struct placed *p = all; p + 1 < end; p++)
+        if (p[0].off == p[1].off &&
+            memcmp(w->tile + p[0].lane * bytes, w->tile + p[1].lane * bytes, bytes) != 0)
+            record_element(w, KL_K1303, p[1].lane);
+}
+
+void kl_check_access(struct kl_walk *w)
+{
+    if (w->r->checks & KILN_CHECK_BOUNDS)
+        check_extents(w);
+    if (w->view->root == UINT32_MAX)
+        return;
+    if (w->write && w->r->checks & KILN_CHECK_BOUNDS)
+        check_collisions(w);
+    kl_walk_rows(w, check_row);
+}
+
+/* ---- views ---- */
+
+/* Offsets of the first and last element.  false: no elements, or no bound. */
+static bool cover(const struct kl_view *v, uint32_t ndim, wide *lo, wide *hi)
+{
+    *lo = *hi = v->off;
+    for (uint32_t d = 0; d < ndim; d++) {
+        if (v->ext[d] <= 0 || v->ext[d] == INT64_MAX)
+            return false;
+        wide far = (wide)(v->ext[d] - 1) * v->str[d];
+        *(far < 0 ? lo : hi) += far;
+    }
+    return true;
+}
+
+static int64_t clip(wide x)
+{
+    return x > INT64_MAX ? INT64_MAX : x < INT64_MIN ? INT64_MIN : (int64_t)x;
+}
+
+/* A view of a parameter is the launch's to check; of another view it must cover no more. */
+void kl_check_view(struct kl_run *r, const struct kl_step *s)
+{
+    const struct kl_view *v = s->out, *parent = s->u.view.parent;
+    wide lo, hi, plo, phi;
+    if (!parent || !cover(v, s->u.view.ndim, &lo, &hi))
+        return;
+    if (!cover(parent, s->u.view.parent_ndim, &plo, &phi)) {
+        for (uint32_t d = 0; d < s->u.view.parent_ndim; d++)
+            if (parent->ext[d] == INT64_MAX)
+                return;
+        plo = parent->off, phi = plo - 1; /* an empty parent */
+    }
+    if (lo >= plo && hi <= phi)
+        return;
+    bool isnew;
+    struct kl_finding *g = record(r, s, KL_K1204, v->root, 0, &isnew);
+    if (!isnew)
+        return;
+    g->span[0] = clip(lo), g->span[1] = clip(hi);
+    g->outer[0] = clip(plo), g->outer[1] = clip(phi);
+}
+
+/* ---- telling ---- */
+
+static const char *subscripts(kl_arena *a, const int64_t *x, uint32_t n)
+{
+    kl_buf b = {.a = a};
+    for (uint32_t i = 0; i < n; i++)
+        x[i] == INT64_MAX ? kl_puts(&b, "[]") : kl_putf(&b, "[%lld]", (long long)x[i]);
+    return kl_buf_str(&b);
+}
+
+static const char *program_text(const struct kl_run *r, int64_t p)
+{
+    const int64_t *g = r->l->grid;
+    long long x = p % g[0], y = p / g[0] % g[1], z = p / g[0] / g[1];
+    if (g[2] > 1)
+        return kl_printf(r->a, "(%lld, %lld, %lld)", x, y, z);
+    if (g[1] > 1)
+        return kl_printf(r->a, "(%lld, %lld)", x, y);
+    return kl_printf(r->a, "%lld", x);
+}
+
+/* "24 elements in 1 of 4 programs, first in program 3, lane 232 of 256" */
+static void tell_where(const struct kl_run *r, const struct kl_finding *g, struct kl_diag *e,
+                       bool lanes)
+{
+    const kl_fn *f = r->f;
+    int64_t programs = r->l->grid[0] * r->l->grid[1] * r->l->grid[2];
+    kl_buf b = {.a = r->a};
+    if (lanes)
+        kl_putf(&b, "%llu element%s in ", (unsigned long long)g->count, g->count == 1 ? "" : "s");
+    kl_putf(&b, "%lld of %lld program%s; first in program %s", (long long)g->programs,
+            (long long)programs, programs == 1 ? "" : "s", program_text(r, g->program));
+    if (lanes) {
+        const struct kl_ins *in = kl_in(f, g->val);
+        bool takes = in->op == KL_OP_store || in->op == KL_OP_insert;
+        const struct kl_type *t = takes ? kl_type_of(f, kl_arg(f, g->val, in->attr.access.n + 1u))
+                                        : kl_type_of(f, g->val);
+        if (t->rank)
+            kl_putf(&b, ", lane %llu of %llu", (unsigned long long)g->lane,
+                    (unsigned long long)kl_numel(t));
+    }
+    kl_note(e, (kl_span){0, 0}, "%s", kl_buf_str(&b));
+}
+
+static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
+{
+    const kl_fn *f = r->f;
+    const struct kl_ins *in = kl_in(f, g->val);
+    const char *name = g->root < f->nparam && f->param[g->root].name ? f->param[g->root].name : "?";
+    bool write = in->op == KL_OP_store || in->op == KL_OP_insert, lanes = true;
+    const char *verb = write ? "store writes" : "load reads";
+    kl_span none = {0, 0};
+    struct kl_diag *e = NULL;
+    uint32_t n = in->op == KL_OP_view ? 0 : in->attr.access.n;
+    const char *at = subscripts(r->a, g->at, n), *ext = subscripts(r->a, g->ext, n);
+    /* a view of a view has subscripts of its own, not the parameter's */
+    bool inner =
+        n && g->root < f->nparam && kl_in(f, kl_arg(f, kl_arg(f, g->val, 0), 0))->op == KL_OP_view;
+    const char *of = inner ? "a view of " : "", *what = inner ? "" : name;
+    switch (g->code) {
+    case KL_K1201:
+    case KL_K1202:
+        e = kl_diag(d, g->code, g->loc, "%s outside %s%s: %s%s, the extents are %s", verb, of, name,
+                    what, at, ext);
+        break;
+    case KL_K1203: {
+        const struct kl_mem *m = &r->mem[g->root];
+        e = kl_diag(d, g->code, g->loc, "%s outside %s: element %lld of an array of %lld", verb,
+                    name, (long long)g->off, (long long)(m->last - m->first + 1));
+        break;
+    }
+    case KL_K1204:
+        if (!n) {
+            e = kl_diag(d, g->code, g->loc,
+                        "a view of %s is not inside its parent: it covers elements %lld to %lld, "
+                        "the parent %lld to %lld",
+                        name, (long long)g->span[0], (long long)g->span[1], (long long)g->outer[0],
+                        (long long)g->outer[1]);
+            lanes = false;
+        } else {
+            const struct kl_mem *m = &r->mem[g->root];
+            e = kl_diag(d, g->code, g->loc,
+                        "%s outside %s: %s of a view with extents %s is element %lld of an array "
+                        "of %lld",
+                        verb, name, at, ext, (long long)g->off,
+                        (long long)(m->last - m->first + 1));
+        }
+        break;
+    case KL_K1303:
+        e = kl_diag(d, g->code, g->loc,
+                    "store writes %s%s%s%s more than once, with different values", what, at,
+                    inner ? " of a view of " : "", inner ? name : "");
+        break;
+    case KL_K1205:
+        e = kl_diag(d, g->code, g->loc, "%s outside a tile: %s, the sizes are %s",
+                    write ? "assignment writes" : "subscript reads", at, ext);
+        break;
+    default:
+        e = kl_diag(d, g->code, g->loc, "load reads %s%s%s%s, which nothing wrote", what, at,
+                    inner ? " of a view of " : "", inner ? name : "");
+        break;
+    }
+    tell_where(r, g, e, lanes);
+    if (g->code == KL_K1201)
+        kl_note(e, none,
+                "it reads 0; if that is meant, write load(..., 0), a mask, or test inside(...)");
+    else if (g->code == KL_K1202)
+        kl_note(e, none, "it is not written; if that is meant, write a mask or test inside(...)");
+    else if (g->code == KL_K1203)
+        kl_note(e, none,
+                "%s is declared without an extent: declare one, and elements past it "
+                "read 0 and are not written",
+                name);
+}
+
+void kl_report(struct kl_run *r, kl_diags *d)
+{
+    for (uint32_t i = 0; i < r->found.n; i++)
+        tell(r, &r->found.v[i], d);
+}
