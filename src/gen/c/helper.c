@@ -1,0 +1,228 @@
+/* helper.c - steps that run on whole tiles in memory: reductions in the fixed order, places
+ * of extremes, reductions by a block, matrix products. */
+#include "gen/c/gen.h"
+
+struct fold { /* the operand as [outer][n][inner] */
+    const char *x, *tmp, *type;
+    uint64_t outer, n, inner;
+    enum kl_elem elem;
+};
+
+static struct fold operand(struct gen *g, const struct step *s, uint32_t axis)
+{
+    kl_val a = kl_arg(g->f, s->v, 0);
+    const struct kl_type *t = kl_type_of(g->f, a);
+    struct fold r = {.outer = 1, .n = t->dim[axis], .inner = 1, .elem = (enum kl_elem)t->elem};
+    for (uint32_t d = 0; d < axis; d++)
+        r.outer *= t->dim[d];
+    for (uint32_t d = axis + 1; d < t->rank; d++)
+        r.inner *= t->dim[d];
+    r.x = kl_c_bufname(g, g->val[kl_c_strip(g, a).id].buf);
+    r.tmp = s->tmp[0] ? kl_c_bufname(g, s->tmp[0]) : NULL;
+    r.type = kl_c_type(r.elem);
+    return r;
+}
+
+/* Elements of a row as text; the product of two sizes may be large. */
+static const char *row_size(struct gen *g, const struct fold *r)
+{
+    return kl_c_size(g, r->n * r->inner);
+}
+
+/* Row i of the operand, if there are several. */
+static const char *row(struct gen *g, const struct fold *r)
+{
+    return r->outer == 1 ? r->x : kl_printf(g->a, "%s + (i64)i * %s", r->x, row_size(g, r));
+}
+
+/* One result: a variable, or the element of a buffer at `index`. */
+static void result(struct gen *g, kl_val v, const char *index, const char *text)
+{
+    struct gval *x = &g->val[v.id];
+    if (x->one) {
+        x->text = kl_c_temp(g, "s");
+        kl_c_line(g, "const %s %s = %s;", kl_c_local((enum kl_elem)kl_type_of(g->f, v)->elem),
+                  x->text, text);
+    } else {
+        kl_c_line(g, "%s[%s] = %s;", kl_c_bufname(g, x->buf), index, text);
+    }
+}
+
+static void open_rows(struct gen *g, const struct fold *r)
+{
+    if (r->outer > 1)
+        kl_c_open(g, "for (i32 i = 0; i < %s; i++)", kl_c_size(g, r->outer));
+}
+
+static void close_rows(struct gen *g, const struct fold *r)
+{
+    if (r->outer > 1)
+        kl_c_close(g);
+}
+
+/* Where the results of row i begin. */
+static const char *result_row(struct gen *g, kl_val v, const struct fold *r)
+{
+    const char *name = kl_c_bufname(g, g->val[v.id].buf);
+    return r->outer == 1 ? name : kl_printf(g->a, "%s + (i64)i * %s", name, kl_c_size(g, r->inner));
+}
+
+static void tree(struct gen *g, const struct step *s)
+{
+    const struct kl_ins *in = kl_in(g->f, s->v);
+    struct fold r = operand(g, s, in->attr.red.axis);
+    const char *fn = in->attr.red.op == KL_OP_add ? "sum" : "prod", *e = kl_elems[r.elem].name;
+    open_rows(g, &r);
+    if (r.inner > 1)
+        kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, e, result_row(g, s->v, &r),
+                  row(g, &r), kl_c_size(g, r.n), kl_c_size(g, r.inner), r.tmp);
+    else if (r.n <= 256 && (r.n & (r.n - 1)) == 0)
+        result(g, s->v, "i", kl_printf(g->a, "kl_%s%u_%s(%s)", fn, (unsigned)r.n, e, row(g, &r)));
+    else if (r.n <= 64)
+        result(g, s->v, "i", kl_printf(g->a, "kl_%s_few_%s(%s, %u)", fn, e, row(g, &r),
+                                       (unsigned)r.n));
+    else
+        result(g, s->v, "i", kl_printf(g->a, "kl_%s_%s(%s, %s, %s)", fn, e, row(g, &r),
+                                       kl_c_size(g, r.n), r.tmp));
+    close_rows(g, &r);
+}
+
+static void arg(struct gen *g, const struct step *s)
+{
+    const struct kl_ins *in = kl_in(g->f, s->v);
+    struct fold r = operand(g, s, (uint32_t)in->attr.index);
+    const char *fn = kl_ops[in->op].name, *e = kl_elems[r.elem].name;
+    open_rows(g, &r);
+    if (r.inner > 1)
+        kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, e, result_row(g, s->v, &r),
+                  row(g, &r), kl_c_size(g, r.n), kl_c_size(g, r.inner), r.tmp);
+    else
+        result(g, s->v, "i", kl_printf(g->a, "kl_%s_%s(%s, %s)", fn, e, row(g, &r),
+                                       kl_c_size(g, r.n)));
+    close_rows(g, &r);
+}
+
+/* Each level reads the level before, first the operand, and writes the work buffer; within a
+ * level no pair reads what another one has written. */
+static void by_block(struct gen *g, const struct step *s)
+{
+    const kl_fn *f = g->f;
+    const struct kl_ins *in = kl_in(f, s->v);
+    struct fold r = operand(g, s, in->attr.redfn.axis);
+    bool tree_order = in->attr.redfn.commutative;
+    kl_blk blk = in->attr.redfn.blk;
+    kl_val a = {f->blk[blk.id].first}, b = {kl_in(f, a)->next};
+    const char *n = kl_c_size(g, r.n), *inner = kl_c_size(g, r.inner);
+    const char *local = kl_c_local(r.elem), *x = kl_c_temp(g, "x");
+    const char *out = g->val[s->v.id].one ? NULL : result_row(g, s->v, &r);
+    if (g->val[s->v.id].one) {
+        g->val[s->v.id].text = kl_c_temp(g, "s");
+        kl_c_line(g, "%s %s;", local, g->val[s->v.id].text);
+    }
+    kl_c_comment(g, in->loc);
+    open_rows(g, &r);
+    kl_c_open(g, "%s", "");
+    kl_c_line(g, "const %s *%s = %s;", r.type, x, row(g, &r));
+    kl_c_open(g, "for (i64 left = %s, pairs; left > 1; left -= pairs, %s = %s)", n, x, r.tmp);
+    if (tree_order) {
+        kl_c_line(g, "i64 half = 1;");
+        kl_c_line(g, "while (half * 2 < left)");
+        kl_c_line(g, "    half *= 2;");
+        kl_c_line(g, "pairs = left - half;");
+        kl_c_line(g, "const i64 to = half * %s;", inner);
+    } else {
+        kl_c_line(g, "pairs = left / 2;");
+    }
+    /* the pairs of the tree lie densely; neighbours do if nothing is inside of the axis */
+    bool flat = tree_order || r.inner == 1;
+    const char *i0, *to;
+    if (flat) {
+        kl_c_line(g, "const i64 count = pairs * %s;", inner);
+        kl_c_line(g, "KL_SIMD");
+        kl_c_open(g, "for (i64 j = 0; j < count; j++)");
+        i0 = tree_order ? "j" : "2 * j";
+        to = "j";
+    } else {
+        kl_c_open(g, "for (i64 j = 0; j < pairs; j++)");
+        kl_c_line(g, "KL_SIMD");
+        kl_c_open(g, "for (i64 k = 0; k < %s; k++)", inner);
+        i0 = kl_printf(g->a, "2 * j * %s + k", inner);
+        to = kl_printf(g->a, "j * %s + k", inner);
+    }
+    g->val[a.id].text = kl_c_temp(g, "t");
+    g->val[b.id].text = kl_c_temp(g, "t");
+    kl_c_line(g, "const %s %s = %s[%s], %s = %s[%s + %s];", local, g->val[a.id].text, x, i0,
+              g->val[b.id].text, x, i0, tree_order ? "to" : inner);
+    kl_c_steps(g, &s->sub[0]);
+    kl_c_line(g, "%s[%s] = %s;", r.tmp, to, g->val[kl_arg(f, kl_last(f, blk), 0).id].text);
+    kl_c_close(g);
+    if (!flat)
+        kl_c_close(g);
+    /* what has no partner passes through */
+    if (tree_order) {
+        kl_c_line(g, "if (%s != %s)", x, r.tmp);
+        kl_c_line(g, "    for (i64 k = pairs * %s; k < to; k++)", inner);
+        kl_c_line(g, "        %s[k] = %s[k];", r.tmp, x);
+    } else {
+        kl_c_line(g, "if (left %% 2)");
+        kl_c_line(g, "    for (i64 k = 0; k < %s; k++)", inner);
+        kl_c_line(g, "        %s[pairs * %s + k] = %s[2 * pairs * %s + k];", r.tmp, inner, x,
+                  inner);
+    }
+    kl_c_close(g);
+    if (g->val[s->v.id].one) {
+        kl_c_line(g, "%s = %s[0];", g->val[s->v.id].text, x);
+    } else {
+        kl_c_line(g, "for (i64 k = 0; k < %s; k++)", inner);
+        kl_c_line(g, "    (%s)[k] = %s[k];", out, x);
+    }
+    kl_c_close(g);
+    close_rows(g, &r);
+}
+
+static void dot(struct gen *g, const struct step *s)
+{
+    const kl_fn *f = g->f;
+    const struct kl_type *t = kl_type_of(f, s->v), *ta = kl_type_of(f, kl_arg(f, s->v, 0));
+    enum kl_elem e = (enum kl_elem)t->elem;
+    uint64_t batch = 1, m = t->dim[t->rank - 2], n = t->dim[t->rank - 1], k = ta->dim[ta->rank - 1];
+    const char *x[3];
+    for (uint32_t d = 0; d + 2 < t->rank; d++)
+        batch *= t->dim[d];
+    for (uint32_t i = 0; i < 3; i++) {
+        kl_val a = kl_arg(f, s->v, i);
+        x[i] = kl_c_bufname(g, s->tmp[i]);
+        if (g->val[a.id].one) /* it has no nest of its own */
+            kl_c_line(g, "%s[0] = %s;", x[i],
+                      kl_c_convert(g->a, e, (enum kl_elem)kl_type_of(f, a)->elem,
+                                   g->val[a.id].text));
+    }
+    kl_c_comment(g, kl_in(f, s->v)->loc);
+    if (batch > 1) {
+        kl_c_open(g, "for (i64 i = 0; i < %s; i++)", kl_c_size(g, batch));
+        x[0] = kl_printf(g->a, "%s + i * %s", x[0], kl_c_size(g, m * k));
+        x[1] = kl_printf(g->a, "%s + i * %s", x[1], kl_c_size(g, k * n));
+        x[2] = kl_printf(g->a, "%s + i * %s", x[2], kl_c_size(g, m * n));
+    }
+    kl_c_line(g, "kl_dot_%s(%s, %s, %s, %s, %s, %s, %s, %s, %s);", kl_elems[e].name,
+              kl_c_size(g, m), kl_c_size(g, n), kl_c_size(g, k), x[0], kl_c_size(g, k), x[1],
+              kl_c_size(g, n), x[2], kl_c_size(g, n));
+    if (batch > 1)
+        kl_c_close(g);
+    if (g->val[s->v.id].one) {
+        g->val[s->v.id].text = kl_c_temp(g, "s");
+        kl_c_line(g, "const %s %s = %s[0];", kl_c_local(e), g->val[s->v.id].text, x[2]);
+    }
+}
+
+void kl_c_helper(struct gen *g, const struct step *s)
+{
+    g->loc = kl_in(g->f, s->v)->loc;
+    switch (s->kind) {
+    case ST_TREE: tree(g, s); return;
+    case ST_ARG: arg(g, s); return;
+    case ST_FOLD: by_block(g, s); return;
+    case ST_DOT: dot(g, s); return;
+    default: KL_CHECK(g->a->env, !"a step without text");
+    }
+}

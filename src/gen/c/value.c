@@ -1,0 +1,363 @@
+/* value.c - values as C expressions.
+ *
+ * A value at an index becomes an expression, or the name of a variable that a statement
+ * before it defines.  Statements stand in the outermost loop that they depend on.  Each
+ * pair of value and index is computed once a nest; what is used once and is short is written
+ * where it is used.  The innermost body exists twice when accesses may leave their arrays:
+ * for places where all are inside, and checked; statements outside of it are shared. */
+#include "gen/c/gen.h"
+
+enum { SHORT = 64 }; /* longest expression that is written inside another */
+
+void kl_c_put(struct site *s, uint32_t level, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    kl_puts(&s->pre[level], kl_vprintf(s->g->a, fmt, ap));
+    va_end(ap);
+    kl_puts(&s->pre[level], "\n");
+}
+
+void kl_c_site(struct site *s, struct gen *g, const struct nest *n)
+{
+    static const char *const names[] = {"i", "j", "k", "l"};
+    *s = (struct site){.g = g, .rank = n ? n->rank : 0, .dim = n ? n->dim : NULL};
+    s->memo.a = s->count.a = s->accs.a = g->a;
+    for (uint32_t a = 0; a <= KL_MAX_RANK; a++) {
+        s->pre[a].a = g->a;
+        if (a < KL_MAX_RANK)
+            s->iv[a] = names[a];
+    }
+    s->at = s->rank ? s->iv[s->rank - 1] : "0";
+}
+
+/* ---- memory of what has been computed ---- */
+
+struct key {
+    uint64_t id, pass;
+    struct map m;
+};
+
+static uint32_t level_of_ix(const struct ix *x)
+{
+    uint32_t level = 0;
+    for (uint32_t a = 0; a < KL_MAX_RANK; a++)
+        if (x->c[a])
+            level = a + 1;
+    return level;
+}
+
+static uint32_t level_of(const struct kl_type *t, const struct map *m)
+{
+    uint32_t level = 0;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        uint32_t l = level_of_ix(&m->x[d]);
+        level = l > level ? l : level;
+    }
+    return level;
+}
+
+/* A value in a buffer is known by the place of the element, others by their index. */
+static struct key key_of(struct site *s, kl_val *v, const struct map *m, uint32_t *level)
+{
+    const struct kl_type *t = kl_type_of(s->g->f, *v);
+    kl_val u = kl_c_strip(s->g, *v);
+    struct key k = {.id = v->id, .m = *m};
+    *level = level_of(t, m);
+    if (s->g->val[u.id].mat) {
+        memset(&k.m, 0, sizeof k.m);
+        k.m.x[0] = kl_c_linear(t->rank, t->dim, m);
+        k.id = u.id;
+        *v = u;
+    }
+    return k;
+}
+
+static const char *recall(struct site *s, struct key k, uint32_t level)
+{
+    k.pass = s->rank && level == s->rank ? 1u + s->checked : 0;
+    uint32_t *at = kl_map_get(&s->memo, &k, sizeof k);
+    return at ? s->text.v[*at] : NULL;
+}
+
+static void remember(struct site *s, struct key k, uint32_t level, const char *text)
+{
+    bool isnew;
+    k.pass = s->rank && level == s->rank ? 1u + s->checked : 0;
+    *kl_map_put(&s->memo, &k, sizeof k, &isnew) = s->text.n;
+    kl_push(s->g->a, &s->text, text);
+}
+
+void kl_c_remember(struct site *s, kl_val v, const struct map *m, const char *text)
+{
+    uint32_t level;
+    struct key k = key_of(s, &v, m, &level);
+    remember(s, k, level, text);
+}
+
+bool kl_c_reads_put(struct site *s, kl_val v, const struct map *m)
+{
+    uint32_t level;
+    struct key k = key_of(s, &v, m, &level);
+    return kl_map_get(&s->count, &k, sizeof k) != NULL;
+}
+
+void kl_c_count_operands(struct site *s, kl_val v, const struct map *m)
+{
+    struct opnd o[4];
+    uint32_t n = kl_c_operands(s->g, v, m, o);
+    for (uint32_t i = 0; n != UINT32_MAX && i < n; i++)
+        kl_c_count(s, o[i].v, &o[i].m);
+}
+
+void kl_c_count(struct site *s, kl_val v, const struct map *m)
+{
+    if (s->g->val[v.id].one)
+        return;
+    uint32_t level;
+    bool isnew;
+    struct key k = key_of(s, &v, m, &level);
+    ++*kl_map_put(&s->count, &k, sizeof k, &isnew);
+    if (isnew && !s->g->val[v.id].mat)
+        kl_c_count_operands(s, v, m);
+}
+
+/* ---- text ---- */
+
+static const char *paren(struct gen *g, const char *x)
+{
+    uint32_t depth = 0;
+    for (const char *c = x; *c; c++) { /* a name, a literal, a call, an element? */
+        depth += *c == '(' || *c == '[';
+        depth -= *c == ')' || *c == ']';
+        if (depth == 0 && (*c == ' ' || (c == x && *c == '-')))
+            return kl_printf(g->a, "(%s)", x);
+    }
+    return x;
+}
+
+const char *kl_c_convert(kl_arena *a, enum kl_elem to, enum kl_elem from, const char *x)
+{
+    bool half_from = from == KL_f16 || from == KL_bf16, half_to = to == KL_f16 || to == KL_bf16;
+    if (to == from)
+        return x;
+    if (half_from) {
+        if (to == KL_bool)
+            return kl_printf(a, "(%s & 0x7fff) != 0", x);
+        return kl_c_convert(a, to, KL_f32, kl_printf(a, "kl_cvt_f32_%s(%s)", kl_elems[from].name, x));
+    }
+    if (half_to)
+        return kl_printf(a, "kl_cvt_%s_f32(%s)", kl_elems[to].name,
+                         kl_c_convert(a, KL_f32, from, x));
+    if (to == KL_bool)
+        return kl_printf(a, "%s != 0", x);
+    if (kl_is_float(from) && !kl_is_float(to))
+        return kl_printf(a, "kl_cvt_%s_%s(%s)", kl_elems[to].name, kl_elems[from].name, x);
+    return kl_printf(a, "(%s)%s", kl_c_local(to), x);
+}
+
+/* The same bits.  Only f32 and f64 are no integers in C. */
+static const char *bitcast_text(kl_arena *a, enum kl_elem to, enum kl_elem from, const char *x)
+{
+    bool flt_to = to == KL_f32 || to == KL_f64, flt_from = from == KL_f32 || from == KL_f64;
+    const char *u = kl_elems[from].bytes == 4 ? "u32" : "u64";
+    if (to == from)
+        return x;
+    if (to == KL_bool)
+        return kl_printf(a, "%s != 0", x);
+    if (flt_from)
+        x = kl_printf(a, "kl_bitcast_%s_%s(%s)", u, kl_elems[from].name, x);
+    if (flt_to)
+        return kl_printf(a, "kl_bitcast_%s_%s((%s)%s)", kl_elems[to].name, u, u, x);
+    return kl_printf(a, "(%s)%s", kl_c_local(to), x);
+}
+
+/* A row of cops.def with its operands. */
+static const char *row_text(struct gen *g, kl_val v, const char *const x[3])
+{
+    const struct kl_ins *in = kl_in(g->f, v);
+    enum kl_elem to = (enum kl_elem)kl_type_of(g->f, v)->elem;
+    enum kl_elem from = (enum kl_elem)kl_type_of(g->f, kl_arg(g->f, v, 0))->elem;
+    if (in->op == KL_OP_convert)
+        return kl_c_convert(g->a, to, from, x[0]);
+    if (in->op == KL_OP_bitcast)
+        return bitcast_text(g->a, to, from, x[0]);
+    bool flt = from == KL_f32 || from == KL_f64;
+    const char *t = flt ? kl_cops[in->op].ftext : kl_cops[in->op].itext;
+    KL_CHECK(g->a->env, t);
+    kl_buf b = {.a = g->a};
+    for (; *t; t++) {
+        if (*t != '$')
+            kl_buf_put(&b, t, 1);
+        else if (*++t == 'T')
+            kl_puts(&b, kl_elems[from].name);
+        else
+            kl_puts(&b, x[*t - '0']);
+    }
+    return kl_buf_str(&b);
+}
+
+/* c*var + ... + k as C, of 64 bits if wide. */
+static const char *ix_text(struct site *s, const struct ix *x, bool wide)
+{
+    kl_buf b = {.a = s->g->a};
+    for (uint32_t a = 0; a < s->rank; a++) {
+        if (!x->c[a])
+            continue;
+        if (a + 1 == s->rank && !wide)
+            s->uses_iv = true;
+        const char *iv = wide && a + 1 == s->rank ? s->at : s->iv[a];
+        kl_puts(&b, b.n ? " + " : "");
+        if (x->c[a] == 1)
+            kl_puts(&b, iv);
+        else if (wide) /* a pitch of a tile */
+            kl_putf(&b, strchr(iv, ' ') ? "(i64)(%s) * %s" : "(i64)%s * %s", iv,
+                    x->c[a] > 0 ? kl_c_size(s->g, (uint64_t)x->c[a])
+                                : kl_printf(s->g->a, "%lld", (long long)x->c[a]));
+        else
+            kl_putf(&b, "%s * %lld", iv, (long long)x->c[a]);
+    }
+    if (x->k || !b.n)
+        kl_putf(&b, b.n ? " + %lld" : "%lld", (long long)x->k);
+    return kl_buf_str(&b);
+}
+
+/* ---- buffers ---- */
+
+/* The element of a buffer: a pointer to the row stands before the innermost loop, so that the
+ * index there is the bare variable. */
+const char *kl_c_buf_place(struct site *s, uint32_t buf, const struct ix *lin)
+{
+    struct gen *g = s->g;
+    const char *name = kl_c_bufname(g, buf);
+    uint32_t level = level_of_ix(lin), last = s->rank - 1;
+    if (!s->rank || level < s->rank)
+        return kl_printf(g->a, "%s[%s]", name, ix_text(s, lin, true));
+    struct ix outer = *lin, inner = {{0}, 0};
+    inner.c[last] = lin->c[last];
+    outer.c[last] = 0;
+    if (level_of_ix(&outer) || outer.k) {
+        struct key k = {.id = UINT64_C(1) << 32 | kl_c_buf_root(g, buf)};
+        k.m.x[0] = outer;
+        const char *row = recall(s, k, 0);
+        if (!row) {
+            row = kl_c_temp(g, kl_printf(g->a, "%s_", name));
+            kl_c_put(s, last, "%s *const %s = %s + (%s);",
+                     kl_c_type((enum kl_elem)g->buf.v[buf].elem), row, name,
+                     ix_text(s, &outer, true));
+            remember(s, k, 0, row);
+        }
+        name = row;
+    }
+    return kl_printf(g->a, "%s[%s]", name, ix_text(s, &inner, true));
+}
+
+/* ---- values ---- */
+
+static const char *load_text(struct site *s, kl_val v, const struct map *m)
+{
+    struct gen *g = s->g;
+    const struct kl_ins *in = kl_in(g->f, v);
+    enum kl_elem e = (enum kl_elem)kl_type_of(g->f, v)->elem;
+    const struct acc *acc = kl_c_access(s, v, m);
+    const char *elem = e == KL_bool ? kl_printf(g->a, "(%s != 0)", acc->place) : acc->place;
+    const char *fill = kl_c_const(g->a, e, 0), *mask = NULL, *cond = NULL;
+    uint32_t k = 1u + in->attr.access.n;
+    bool inner = s->rank && acc->level == s->rank;
+    if (in->op == KL_OP_load && in->attr.access.flags & KL_ACC_FILL)
+        fill = kl_c_value(s, kl_arg(g->f, v, k++), m);
+    if (in->op == KL_OP_load && in->attr.access.flags & KL_ACC_MASK)
+        mask = kl_c_value(s, kl_arg(g->f, v, k), m);
+    if (acc->inside && (!inner || s->checked))
+        cond = acc->inside;
+    if (mask && !cond && acc->safe) { /* read always, so that it needs no masked load */
+        const char *t = kl_c_temp(g, "t");
+        kl_c_put(s, acc->level, "const %s %s = %s;", kl_c_local(e), t, elem);
+        elem = t;
+    }
+    if (mask)
+        cond = cond ? kl_printf(g->a, "%s & %s", cond, mask) : mask;
+    return cond ? kl_printf(g->a, "%s ? %s : %s", cond, elem, fill) : elem;
+}
+
+/* The expression of v at index m; operands may be named before it. */
+static const char *expr(struct site *s, kl_val v, const struct map *m)
+{
+    struct gen *g = s->g;
+    const struct kl_ins *in = kl_in(g->f, v);
+    struct opnd o[4];
+    switch (in->op) {
+    case KL_OP_const:
+        return kl_c_const(g->a, (enum kl_elem)kl_type_of(g->f, v)->elem, in->attr.bits);
+    case KL_OP_iota: return ix_text(s, &m->x[0], false);
+    case KL_OP_load: return load_text(s, v, m);
+    case KL_OP_extract:
+        if (!kl_c_static_part(g->f, v) || g->val[v.id].one)
+            return load_text(s, v, m);
+        break;
+    case KL_OP_inside: {
+        const struct acc *acc = kl_c_access(s, v, m);
+        return acc->inside ? acc->inside : "1";
+    }
+    case KL_OP_argmax: case KL_OP_argmin: return "0";
+    case KL_OP_insert: { /* one element: replaced if the place is inside */
+        const struct acc *acc = kl_c_access(s, v, m);
+        const char *x = kl_c_value(s, kl_arg(g->f, v, 1u + in->attr.access.n), m);
+        return acc->inside ? kl_printf(g->a, "%s ? %s : %s", acc->inside, x,
+                                       kl_c_value(s, kl_arg(g->f, v, 0), m))
+                           : x;
+    }
+    default: break;
+    }
+    uint32_t n = kl_c_operands(g, v, m, o);
+    KL_CHECK(g->a->env, n >= 1 && n <= 3);
+    const char *x[3] = {NULL};
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = kl_c_value(s, o[i].v, &o[i].m);
+    return kl_ops[in->op].flags & KL_F_EW ? row_text(g, v, x) : x[0];
+}
+
+const char *kl_c_compute(struct site *s, kl_val v, const struct map *m)
+{
+    return expr(s, v, m);
+}
+
+static bool is_name(const char *x)
+{
+    for (; *x; x++)
+        if (*x == ' ' || *x == '(' || *x == '[')
+            return false;
+    return true;
+}
+
+const char *kl_c_value(struct site *s, kl_val v, const struct map *m)
+{
+    struct gen *g = s->g;
+    if (g->val[v.id].one && g->val[v.id].text)
+        return g->val[v.id].text;
+    uint32_t level;
+    struct key k = key_of(s, &v, m, &level);
+    const char *known = recall(s, k, level);
+    if (known)
+        return known;
+    enum kl_elem e = (enum kl_elem)kl_type_of(g->f, v)->elem;
+    const struct kl_ins *in = kl_in(g->f, v);
+    const char *x;
+    if (g->val[v.id].mat) {
+        x = kl_c_buf_place(s, g->val[v.id].buf, &k.m.x[0]);
+        if (e == KL_bool)
+            x = kl_printf(g->a, "(%s != 0)", x);
+    } else {
+        x = expr(s, v, m);
+    }
+    uint32_t *count = kl_map_get(&s->count, &k, sizeof k);
+    bool once = !count || *count < 2, inner = level == s->rank;
+    if (!is_name(x) && !(once && inner && strlen(x) <= SHORT)) {
+        const char *t = in->op == KL_OP_load ? kl_c_load_temp(g, v) : kl_c_temp(g, "t");
+        kl_c_put(s, level, "const %s %s = %s;", kl_c_local(e), t, x);
+        x = t;
+    }
+    x = paren(g, x);
+    remember(s, k, level, x);
+    return x;
+}
