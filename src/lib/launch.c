@@ -1,0 +1,393 @@
+/* launch.c - specialise, run, and what a launch would need. */
+#include <stdatomic.h>
+
+#include "gen/interp/interp.h"
+#include "lib/lib.h"
+
+/* ---- kiln_specialize ---- */
+
+struct kiln_spec {
+    kl_alloc al;
+    kiln_spec_info info;
+};
+
+static kiln_status check_many(struct kl_call *c, kiln_kernel *const *k,
+                              const kiln_arg *const *args, const size_t *n, size_t count)
+{
+    static const char fn[] = "kiln_specialize_many";
+    if (count && (!args || !n))
+        return kl_say(c, KL_K1809, KILN_E_ARG, "%s: %s is NULL", fn, args ? "n" : "args");
+    for (size_t i = 0; i < count; i++) {
+        kiln_status s = kl_check_args(c, fn, k[i], args[i], n[i]);
+        if (s)
+            return s;
+        if (k[i]->mod->ctx != k[0]->mod->ctx)
+            return kl_say(c, KL_K1809, KILN_E_ARG, "%s: kernels %zu and 0 belong to different "
+                                                   "contexts", fn, i);
+    }
+    return KILN_OK;
+}
+
+static kiln_status make_specs(kiln_context *ctx, const struct kl_item *item, size_t count,
+                              kiln_spec **out)
+{
+    for (size_t i = 0; i < count; i++) {
+        kiln_spec *sp = ctx->al.fn(ctx->al.user, NULL, 0, sizeof *sp);
+        if (!sp) {
+            while (i-- > 0) {
+                kiln_spec_free(out[i]);
+                out[i] = NULL;
+            }
+            return KILN_E_NOMEM;
+        }
+        *sp = (kiln_spec){ctx->al, item[i].s->info};
+        memcpy(sp->info.grid, item[i].bound.grid, sizeof sp->info.grid);
+        out[i] = sp;
+    }
+    return KILN_OK;
+}
+
+kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg *const *args,
+                                 const size_t *n, size_t count, kiln_spec **out,
+                                 kiln_diags **diags)
+{
+    struct kl_call c;
+    if (diags)
+        *diags = NULL;
+    for (size_t i = 0; out && i < count; i++)
+        out[i] = NULL;
+    if (!count)
+        return KILN_OK;
+    if (!k || !k[0])
+        return KILN_E_ARG;
+    kiln_context *ctx = k[0]->mod->ctx;
+    kiln_status s = kl_call_begin(&c, &ctx->al);
+    if (s)
+        return s;
+    s = check_many(&c, k, args, n, count);
+    struct kl_item *item = NULL;
+    size_t bytes = count * sizeof *item;
+    if (!s && count > SIZE_MAX / sizeof *item)
+        s = KILN_E_NOMEM;
+    if (!s && !(item = ctx->al.fn(ctx->al.user, NULL, 0, bytes)))
+        s = KILN_E_NOMEM;
+    if (!s) {
+        memset(item, 0, bytes);
+        for (size_t i = 0; i < count; i++) {
+            item[i].k = k[i];
+            item[i].args = args[i];
+            item[i].n = n[i];
+        }
+        s = kl_prepare(&c, item, count);
+    }
+    if (!s && out)
+        s = make_specs(ctx, item, count, out);
+    if (item)
+        ctx->al.fn(ctx->al.user, item, bytes, 0);
+    return kl_call_end(&c, s, diags);
+}
+
+kiln_status kiln_specialize(kiln_kernel *k, const kiln_arg *args, size_t n, kiln_spec **out,
+                            kiln_diags **diags)
+{
+    return kiln_specialize_many(&k, &args, &n, 1, out, diags);
+}
+
+const kiln_spec_info *kiln_spec_get_info(const kiln_spec *s)
+{
+    return s ? &s->info : NULL;
+}
+
+void kiln_spec_free(kiln_spec *s)
+{
+    if (!s)
+        return;
+    kl_alloc al = s->al;
+    al.fn(al.user, s, sizeof *s, 0);
+}
+
+/* ---- running ---- */
+
+struct run {
+    kiln_context *ctx;
+    const struct kl_special *s;
+    const uint64_t *p;          /* code: slots */
+    int64_t grid[4];            /* axes, then num_sms */
+    kl_launch launch;           /* interpreter */
+    struct kl_scratch *scratch; /* a thread */
+    _Atomic int status;         /* kiln_status of the first failure */
+};
+
+static void failed(struct run *r, kiln_status s)
+{
+    int ok = KILN_OK;
+    atomic_compare_exchange_strong(&r->status, &ok, (int)s);
+}
+
+/* Scratch of a thread, large enough and aligned; it stays with the context. */
+static char *scratch(struct run *r, uint32_t thread)
+{
+    enum { ALIGN = 64 };
+    struct kl_scratch *k = &r->scratch[thread];
+    const kl_alloc *al = &r->ctx->al;
+    size_t need = (size_t)r->s->scratch + ALIGN;
+    if (k->size < need) {
+        if (k->mem)
+            al->fn(al->user, k->mem, k->size, 0);
+        k->mem = al->fn(al->user, NULL, 0, need);
+        k->size = k->mem ? need : 0;
+        if (!k->mem)
+            return NULL;
+        k->at = (char *)(((uintptr_t)k->mem + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+    }
+    return k->at;
+}
+
+static void run_code(void *user, uint32_t thread, int64_t begin, int64_t end)
+{
+    struct run *r = user;
+    char *mem = scratch(r, thread);
+    if (mem)
+        r->s->code->fn(r->p, r->grid, begin, end, mem);
+    else
+        failed(r, KILN_E_NOMEM);
+}
+
+static void run_interp(void *user, uint32_t thread, int64_t begin, int64_t end)
+{
+    struct run *r = user;
+    kl_env env = {.al = &r->ctx->al}; /* it has a guard of its own */
+    (void)thread;
+    if (atomic_load(&r->status))
+        return;
+    kiln_status s = kl_interp_range(r->s->fn, &r->launch, begin, end, &env);
+    if (s)
+        failed(r, s);
+}
+
+/* ---- initial values ---- */
+
+/* Fill an array, whatever its strides, with one value. */
+static void fill(const struct kl_boundparam *p)
+{
+    uint8_t one[8];
+    size_t size = kl_elems[p->elem].bytes;
+    int64_t at[KL_MAX_DIMS] = {0};
+    int32_t in = p->rank - 1; /* the innermost dimension */
+    kl_elem_store((enum kl_elem)p->elem, one, p->bits);
+    bool same = true;
+    for (size_t b = 1; b < size; b++)
+        same &= one[b] == one[0];
+    for (int32_t d = 0; d < p->rank; d++)
+        if (p->ext[d] <= 0)
+            return;
+    int64_t n = p->rank ? p->ext[in] : 1, step = p->rank ? p->str[in] : 1;
+    for (;;) {
+        char *q = p->data;
+        for (int32_t d = 0; d < in; d++)
+            q += at[d] * p->str[d] * (int64_t)size;
+        if (same && step == 1)
+            memset(q, one[0], (size_t)n * size);
+        else
+            for (int64_t i = 0; i < n; i++)
+                memcpy(q + i * step * (int64_t)size, one, size);
+        int32_t d = in - 1;
+        while (d >= 0 && ++at[d] == p->ext[d])
+            at[d--] = 0;
+        if (d < 0)
+            return;
+    }
+}
+
+static void fill_all(const kl_bound *b)
+{
+    for (uint32_t i = 0; i < b->nparam; i++)
+        if (b->param[i].init && b->param[i].given && b->param[i].data)
+            fill(&b->param[i]);
+}
+
+/* ---- shadow memory: which bytes have a value ---- */
+
+struct span {
+    const char *lo, *hi;
+    uint8_t *mem;
+};
+
+static bool is_uninit(const struct kl_item *it, uint32_t slot)
+{
+    uint32_t decl = it->s->slot[slot].decl;
+    for (size_t i = 0; i < it->n; i++)
+        if (it->args[i].kind == KILN_ARG_TENSOR &&
+            strcmp(it->args[i].name, it->k->param[decl].name) == 0)
+            return it->args[i].u.tensor.flags & KILN_TENSOR_UNINIT && !it->bound.param[decl].init;
+    return false;
+}
+
+/* Arrays may share memory: spans that overlap become one, so that a write through one name is
+ * seen through the other. */
+static void add_shadow(struct kl_call *c, const struct kl_item *it, struct kl_slot *slot)
+{
+    uint32_t n = it->s->nslot, ns = 0;
+    struct span *span = kl_new_n(&c->tmp, struct span, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        if (it->s->slot[i].use != KL_P_ARRAY || !slot[i].base)
+            continue;
+        struct span s = {slot[i].lo, slot[i].hi, NULL};
+        for (uint32_t j = 0; j < ns;) {
+            struct span *o = &span[j];
+            if (s.hi <= o->lo || o->hi <= s.lo) {
+                j++;
+                continue;
+            }
+            s.lo = o->lo < s.lo ? o->lo : s.lo;
+            s.hi = o->hi > s.hi ? o->hi : s.hi;
+            *o = span[--ns]; /* merged; look again at all, as s has grown */
+            j = 0;
+        }
+        span[ns++] = s;
+    }
+    for (uint32_t j = 0; j < ns; j++) {
+        span[j].mem = kl_alloc_zero(&c->tmp, (size_t)(span[j].hi - span[j].lo));
+        memset(span[j].mem, 1, (size_t)(span[j].hi - span[j].lo));
+    }
+    /* first all have values, then those that were marked lose them */
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < ns; j++) {
+            const char *lo = slot[i].lo, *hi = slot[i].hi;
+            if (it->s->slot[i].use != KL_P_ARRAY || !slot[i].base || lo < span[j].lo ||
+                hi > span[j].hi || lo >= hi)
+                continue;
+            slot[i].shadow = span[j].mem + (lo - span[j].lo);
+            if (is_uninit(it, i))
+                memset(slot[i].shadow, 0, (size_t)(hi - lo));
+        }
+}
+
+/* ---- kiln_launch ---- */
+
+static struct kl_slot *make_slots(struct kl_call *c, const struct kl_item *it)
+{
+    struct kl_slot *slot = kl_new_n(&c->tmp, struct kl_slot, it->s->nslot + 1);
+    for (uint32_t i = 0; i < it->s->nslot; i++) {
+        const struct kl_boundparam *p = &it->bound.param[it->s->slot[i].decl];
+        if (it->s->slot[i].use == KL_P_ARRAY)
+            slot[i] = (struct kl_slot){.base = p->data, .lo = p->lo, .hi = p->hi};
+        else
+            slot[i].bits = p->bits;
+    }
+    return slot;
+}
+
+static kiln_status launch(struct kl_call *c, void *arg)
+{
+    struct kl_item *it = arg;
+    const struct kl_special *s = it->s;
+    kiln_context *ctx = it->k->mod->ctx;
+    const int64_t *g = it->bound.grid;
+    struct kl_scratch own = {0};
+    struct kl_slot *slot = make_slots(c, it);
+    struct run r = {.ctx = ctx, .s = s, .scratch = ctx->scratch};
+    r.launch = (kl_launch){.slot = slot, .grid = {g[0], g[1], g[2]},
+                           .num_sms = (int64_t)kl_pool_threads(ctx->pool)};
+    memcpy(r.grid, g, 3 * sizeof *g);
+    r.grid[3] = r.launch.num_sms;
+    if (s->fn && ctx->opt.checks) {
+        if (ctx->opt.checks & KILN_CHECK_UNINIT)
+            add_shadow(c, it, slot);
+        return kl_interp_run(s->fn, &r.launch, ctx->opt.checks, c->d, &c->env, NULL, NULL);
+    }
+    uint64_t *p = kl_new_n(&c->tmp, uint64_t, s->nslot + s->nextra + 1);
+    for (uint32_t i = 0; i < s->nslot; i++)
+        p[i] = s->slot[i].use == KL_P_ARRAY ? (uint64_t)(uintptr_t)slot[i].base : slot[i].bits;
+    for (uint32_t i = 0; i < s->nextra; i++)
+        p[s->nslot + i] = (uint64_t)s->extra[i];
+    r.p = p;
+    /* nothing raises from here on: threads of the pool use this frame */
+    bool forked = kl_pool_forked(ctx->pool);
+    if (forked)
+        r.scratch = &own; /* nothing keeps threads of a forked process apart */
+    kl_pool_run(ctx->pool, g[0] * g[1] * g[2], s->fn ? run_interp : run_code, &r);
+    if (own.mem)
+        ctx->al.fn(ctx->al.user, own.mem, own.size, 0);
+    return (kiln_status)atomic_load(&r.status);
+}
+
+kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args, size_t n,
+                        kiln_diags **diags)
+{
+    struct kl_call c;
+    if (diags)
+        *diags = NULL;
+    if (!k)
+        return KILN_E_ARG;
+    kiln_status s = kl_call_begin(&c, &k->mod->ctx->al);
+    if (s)
+        return s;
+    struct kl_item it = {.k = k, .args = args, .n = n};
+    if (stream)
+        s = kl_say(&c, KL_K1809, KILN_E_ARG, "kiln_launch: stream must be NULL: host devices have "
+                                             "none");
+    if (!s)
+        s = kl_check_args(&c, "kiln_launch", k, args, n);
+    if (!s)
+        s = kl_prepare(&c, &it, 1);
+    if (!s)
+        fill_all(&it.bound);
+    if (!s && !it.bound.empty)
+        s = kl_guarded(&c, &k->mod->ast->src, launch, &it);
+    return kl_call_end(&c, s, diags);
+}
+
+/* ---- kiln_infer_shape ---- */
+
+struct asking {
+    kiln_kernel *k;
+    const kiln_arg *args;
+    size_t n;
+    kl_bound bound;
+};
+
+static kiln_status bind_shapes(struct kl_call *c, void *arg)
+{
+    struct asking *q = arg;
+    kiln_module *m = q->k->mod;
+    return kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY,
+                   (int64_t)kl_pool_threads(m->ctx->pool), &q->bound, c->d)
+               ? KILN_OK
+               : KILN_E_ARG;
+}
+
+kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n, const char *name,
+                             kiln_dtype *dtype, int32_t *ndim, int64_t shape[8],
+                             kiln_diags **diags)
+{
+    struct kl_call c;
+    size_t i = 0;
+    if (diags)
+        *diags = NULL;
+    if (!k)
+        return KILN_E_ARG;
+    kiln_status s = kl_call_begin(&c, &k->mod->ctx->al);
+    if (s)
+        return s;
+    struct asking q = {k, args, n, {0}};
+    while (name && i < k->nparam && strcmp(k->param[i].name, name) != 0)
+        i++;
+    if (!name || i == k->nparam || k->param[i].kind != KILN_PARAM_ARRAY)
+        s = kl_say(&c, KL_K1809, KILN_E_ARG, "kiln_infer_shape: kernel `%s` has no array `%s`",
+                   k->name, name ? name : "(null)");
+    if (!s)
+        s = kl_check_args(&c, "kiln_infer_shape", k, args, n);
+    if (!s)
+        s = kl_guarded(&c, &k->mod->ast->src, bind_shapes, &q);
+    if (!s) {
+        const struct kl_boundparam *p = &q.bound.param[i];
+        if (dtype)
+            *dtype = (kiln_dtype)p->elem;
+        if (ndim)
+            *ndim = p->rank;
+        for (int32_t d = 0; shape && d < p->rank; d++)
+            shape[d] = p->ext[d];
+    }
+    return kl_call_end(&c, s, diags);
+}

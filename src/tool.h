@@ -1,0 +1,70 @@
+/* tool.h - what the command line needs beyond kiln.h: stages of a compile as text, cases in
+ * sources, lists.  Internal; not installed, not stable. */
+#ifndef KL_TOOL_H
+#define KL_TOOL_H
+
+#include "kiln.h"
+
+/* ---- stages as text ---- */
+
+typedef struct kl_tool_emit_opts {
+    const char *stage;       /* "ast", "ir" or "c" */
+    uint32_t level;          /* 0: the context's; 1; 2 */
+    const char *print_after; /* ir: a pass name or "all": the IR after it comes first; or NULL */
+    const char *const *skip; /* pass names, NULL-terminated, or NULL */
+    const char *stop_after;  /* a pass name, or NULL */
+    int check;               /* verify after each pass, check progress claims, round-trip text */
+    int lines;               /* c: #line directives to the Kiln source */
+} kl_tool_emit_opts;
+
+/* k may be NULL for "ast".  args as for kiln_specialize; arrays need shapes and types, and may
+ * have data NULL.  *text ends in NUL and is freed by kl_tool_free. */
+kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args, size_t n,
+                         const kl_tool_emit_opts *opts, char **text, kiln_diags **diags);
+void kl_tool_free(kiln_context *ctx, char *text);
+
+/* ---- a kernel's resolved launch, without running it ---- */
+
+typedef struct kl_tool_param {
+    const char *name;
+    kiln_param_kind kind;
+    int32_t given;     /* by args */
+    kiln_dtype dtype;  /* of a type parameter: its value */
+    int32_t ndim;      /* arrays */
+    int64_t shape[8], strides[8];
+    int64_t ival;      /* integer scalars and constants */
+    double fval;       /* the value of any scalar or constant, as a double */
+    int32_t is_float;
+} kl_tool_param;
+
+/* Parameters in declaration order, as a launch with these arguments would see them; arrays
+ * that are not given get the shape that kiln_infer_shape computes.  out has room for
+ * kiln_kernel_param_count(k) entries; names live as long as the kernel. */
+kiln_status kl_tool_resolve(kiln_kernel *k, const kiln_arg *args, size_t n, kl_tool_param *out,
+                            int64_t grid[3], kiln_diags **diags);
+
+/* ---- cases in the source: `//!` lines in order, the text behind `//!` ---- */
+
+size_t kl_tool_test_count(const kiln_module *mod);
+const char *kl_tool_test_line(const kiln_module *mod, size_t i, kiln_place *place);
+
+/* ---- lists; NULL past the end ---- */
+
+const char *kl_tool_pass_name(size_t i);
+const char *kl_tool_pass_doc(size_t i);
+const char *kl_tool_embedded_name(size_t i); /* "act.kiln" */
+/* Codes of diagnostics in order: title and page; NULL past the end. */
+const char *kl_tool_diag_code(size_t i, const char **title, const char **page);
+
+/* ---- what doctor prints ---- */
+
+/* The level of this CPU for generated code ("x86-64-v4"), or NULL. */
+const char *kl_tool_cpu_level(void);
+/* First line of `cc --version` of the context's compiler, or NULL. */
+const char *kl_tool_cc_version(const kiln_context *ctx);
+/* Why the context has no C compiler though one was named, or NULL. */
+const char *kl_tool_cc_problem(const kiln_context *ctx);
+/* docs/ops.md as text; free with kl_tool_free. */
+kiln_status kl_tool_ops_markdown(kiln_context *ctx, char **text);
+
+#endif
