@@ -32,7 +32,7 @@ CLISRC := $(sort $(wildcard src/cli/*.c))
 obj     = $(patsubst %.c,$(O)/%.o,$(1))
 SO     := libkiln.so
 
-all: $(O)/libkiln.a $(O)/$(SO)
+all: $(O)/libkiln.a $(O)/$(SO) $(O)/kiln
 
 $(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o
 	@echo "  AR   $@"

@@ -1,0 +1,505 @@
+/* args.c - arguments of a launch from NAME=VALUE pairs.
+ *
+ * Order: types first, since a generator or list without a type takes the parameter's; then arrays,
+ * then names for the memory of other arrays, then scalars.  What is not given is left to the
+ * library, which deduces it; arrays that the kernel only writes are allocated here. */
+#include "cli/args.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/diag.h"
+
+/* Poison by type, two patterns.  Floats: signalling NaNs with a payload, which arithmetic never
+ * gives.  bool: no value that a kernel stores.  Integers: any pattern may be a real value, so a
+ * second run with the other pattern tells. */
+/* clang-format off */
+static const uint64_t poison[KL_NELEM][2] = {
+    [KL_bool] = {0xAB, 0x54},
+    [KL_i8] = {0xAB, 0x54}, [KL_u8] = {0xAB, 0x54},
+    [KL_i16] = {0xABAB, 0x5454}, [KL_u16] = {0xABAB, 0x5454},
+    [KL_i32] = {0xABABABAB, 0x54545454}, [KL_u32] = {0xABABABAB, 0x54545454},
+    [KL_i64] = {0xABABABABABABABAB, 0x5454545454545454},
+    [KL_u64] = {0xABABABABABABABAB, 0x5454545454545454},
+    [KL_f16] = {0x7DAB, 0x7D54}, [KL_bf16] = {0x7FAB, 0x7F94},
+    [KL_f32] = {0x7FABABAB, 0x7F945454},
+    [KL_f64] = {0x7FF4ABABABABABAB, 0x7FF4545454545454},
+    [KL_f8e4m3] = {0xAB, 0x54}, [KL_f8e5m2] = {0xAB, 0x54},
+};
+/* clang-format on */
+
+/* ---- parameters ---- */
+
+const kiln_param_info *kl_param_find(const kiln_kernel *k, const char *name, struct kl_msg *m)
+{
+    size_t n = kiln_kernel_param_count(k), used = 0;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(kiln_kernel_param(k, i)->name, name) == 0)
+            return kiln_kernel_param(k, i);
+    const char **names = kl_xalloc((n + 1) * sizeof *names);
+    char near[128], list[400] = "";
+    for (size_t i = 0; i < n; i++) {
+        names[i] = kiln_kernel_param(k, i)->name;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", names[i]);
+    }
+    kl_did_you_mean(name, names, n, near);
+    kl_msg(m, KL_RC_USAGE, "kernel %s has no parameter `%s`%s (it has %s)", kiln_kernel_name(k),
+           name, near, n ? list : "none");
+    free(names);
+    return NULL;
+}
+
+struct kl_arr *kl_args_find(const struct kl_args *a, const char *name)
+{
+    for (size_t i = 0; i < a->narr; i++)
+        if (strcmp(a->arr[i].p->name, name) == 0)
+            return &a->arr[i];
+    return NULL;
+}
+
+/* The default of `type T = bf16`, if it is a plain type. */
+static enum kl_elem default_type(const kiln_param_info *p)
+{
+    const char *eq = p->decl ? strchr(p->decl, '=') : NULL;
+    if (!eq)
+        return KL_elem_none;
+    eq += 1 + strspn(eq + 1, " \t\n");
+    size_t n = strcspn(eq, " \t\n");
+    return eq[n + strspn(eq + n, " \t\n")] ? KL_elem_none : kl_elem_by_name(eq, (uint32_t)n);
+}
+
+/* The element type that parameter p has, as far as it is known without its own value. */
+static enum kl_elem param_type(const struct kl_args *a, const kiln_param_info *p)
+{
+    if (p->dtype)
+        return (enum kl_elem)p->dtype;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->arg[i].kind == KILN_ARG_TYPE && strcmp(a->arg[i].name, p->type_name) == 0)
+            return (enum kl_elem)a->arg[i].u.type;
+    for (size_t i = 0; i < a->narr; i++)
+        if (a->arr[i].elem && strcmp(a->arr[i].p->type_name, p->type_name) == 0)
+            return a->arr[i].elem;
+    for (size_t i = 0; i < kiln_kernel_param_count(a->k); i++) {
+        const kiln_param_info *q = kiln_kernel_param(a->k, i);
+        if (q->kind == KILN_PARAM_TYPE && strcmp(q->name, p->type_name) == 0)
+            return default_type(q);
+    }
+    return KL_elem_none;
+}
+
+/* ---- arrays ---- */
+
+static struct kl_arr *add_array(struct kl_args *a, const kiln_param_info *p)
+{
+    struct kl_arr *r = &a->arr[a->narr++]; /* room for every parameter: pointers stay */
+    *r = (struct kl_arr){.p = p, .dense = true};
+    return r;
+}
+
+static void row_major(struct kl_arr *r)
+{
+    int64_t step = 1;
+    for (int32_t d = r->ndim; d-- > 0;) {
+        r->stride[d] = step;
+        step *= r->shape[d] ? r->shape[d] : 1; /* kl_shape_count has seen that it fits */
+    }
+}
+
+static void add_arg(struct kl_args *a, const struct kl_arr *r)
+{
+    kiln_arg *g = &a->arg[a->n++];
+    g->name = r->p->name;
+    g->kind = KILN_ARG_TENSOR;
+    g->u.tensor = (kiln_tensor){.data = r->data,
+                                .dtype = (kiln_dtype)r->elem,
+                                .ndim = r->ndim,
+                                .shape = r->shape,
+                                .strides = r->dense ? NULL : r->stride,
+                                .size_bytes = r->count * kl_elems[r->elem].bytes,
+                                .flags = r->made ? KILN_TENSOR_UNINIT : 0};
+}
+
+static bool count_elements(struct kl_arr *r, struct kl_msg *m)
+{
+    char shape[200];
+    if (kl_shape_count(r->ndim, r->shape, kl_elems[r->elem].bytes, &r->count))
+        return true;
+    return kl_msg(m, KL_RC_ENV, "%s: an array of %s elements of type %s does not fit in memory",
+                  r->p->name, kl_shape_text(r->ndim, r->shape, shape, sizeof shape),
+                  kl_elems[r->elem].name);
+}
+
+static bool allocate(struct kl_arr *r, struct kl_msg *m)
+{
+    char what[300], shape[200];
+    snprintf(what, sizeof what, "%s: %s[%s]", r->p->name, kl_elems[r->elem].name,
+             kl_shape_text(r->ndim, r->shape, shape, sizeof shape));
+    r->owned = r->data = kl_array_alloc(what, r->count * kl_elems[r->elem].bytes, m);
+    return r->data != NULL;
+}
+
+bool kl_arr_read(struct kl_arr *r, const char *text, struct kl_msg *m)
+{
+    char why[300], *path = kl_xstrndup(text, strlen(text));
+    char *colon = strrchr(path, ':');
+    enum kl_elem as =
+        colon ? kl_elem_by_name(colon + 1, (uint32_t)strlen(colon + 1)) : KL_elem_none;
+    bool ok = false;
+    if (as && access(path, F_OK))
+        *colon = 0;
+    else
+        as = KL_elem_none;
+    const char *paren = strchr(path, '(');
+    if (paren && access(path, F_OK)) {
+        static const char *const names[] = {
+#define KL_X(name, least, most) #name,
+            KL_GEN_MAP(KL_X)
+#undef KL_X
+        };
+        char near[128], *word = kl_xstrndup(path, (size_t)(paren - path));
+        kl_msg(m, KL_RC_USAGE, "%s: no generator `%s`%s", r->p->name, word,
+               kl_did_you_mean(word, names, KL_NGEN, near));
+        free(word);
+    } else if (!kl_npy_open(path, &r->file, why, sizeof why)) {
+        kl_msg(m, KL_RC_USAGE, "%s: cannot read %s: %s", r->p->name, path, why);
+    } else if (as && !kl_npy_view(&r->file.head, as, why, sizeof why)) {
+        kl_msg(m, KL_RC_USAGE, "%s: %s: %s", r->p->name, path, why);
+    } else if (!r->file.head.elem) {
+        kl_msg(m, KL_RC_USAGE, "%s: %s has elements of type %s; say what they are: %s=%s:bf16",
+               r->p->name, path, r->file.head.descr, r->p->name, path);
+    } else {
+        ok = true;
+    }
+    free(path);
+    if (!ok)
+        return false;
+    const struct kl_npy *h = &r->file.head;
+    r->elem = h->elem;
+    r->ndim = h->ndim;
+    memcpy(r->shape, h->shape, sizeof r->shape);
+    memcpy(r->stride, h->stride, sizeof r->stride);
+    r->dense = !h->fortran || h->ndim < 2;
+    r->count = h->size / h->bytes;
+    r->data = r->file.data;
+    return true;
+}
+
+static bool array_from_value(struct kl_args *a, struct kl_arr *r, const struct kl_value *v,
+                             unsigned flags, struct kl_msg *m)
+{
+    r->elem = v->elem ? v->elem : param_type(a, r->p);
+    if (!r->elem)
+        return kl_msg(m, KL_RC_USAGE, "%s: say the element type: %s", r->p->name,
+                      v->kind == KL_VALUE_LIST ? "{...}:f32" : "rand(512x1000,f32)");
+    r->ndim = v->ndim;
+    memcpy(r->shape, v->shape, sizeof r->shape);
+    if (!count_elements(r, m))
+        return false;
+    row_major(r);
+    if (flags & KL_ARGS_SHAPES)
+        return true;
+    return allocate(r, m) && kl_value_fill(v, r->elem, r->data, r->count, m);
+}
+
+static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *text, unsigned flags,
+                      struct kl_msg *m)
+{
+    struct kl_value v;
+    if (!kl_value_parse(text, &v, m))
+        return false;
+    struct kl_arr *r = add_array(a, p);
+    bool ok =
+        v.kind == KL_VALUE_TEXT ? kl_arr_read(r, text, m) : array_from_value(a, r, &v, flags, m);
+    kl_value_free(&v);
+    if (ok)
+        add_arg(a, r);
+    return ok;
+}
+
+static bool set_alias(struct kl_args *a, const kiln_param_info *p, const char *text,
+                      struct kl_msg *m)
+{
+    const kiln_param_info *q = text[1] ? kl_param_find(a->k, text + 1, m) : NULL;
+    if (!text[1])
+        return kl_msg(m, KL_RC_USAGE, "%s=@: the name of an array is missing", p->name);
+    if (!q)
+        return false;
+    const struct kl_arr *of = kl_args_find(a, q->name);
+    if (!of || of->alias)
+        return kl_msg(m, KL_RC_USAGE, "%s=%s: %s is not given a value of its own", p->name, text,
+                      q->name);
+    struct kl_arr *r = add_array(a, p);
+    *r = *of;
+    r->p = p;
+    r->alias = q->name;
+    r->owned = NULL;
+    r->file.block = NULL;
+    add_arg(a, r);
+    return true;
+}
+
+/* ---- scalars ---- */
+
+static bool set_type(struct kl_args *a, const kiln_param_info *p, const char *text,
+                     struct kl_msg *m)
+{
+    static const char *const other[][2] = {
+        {"float", "f32"}, {"float32", "f32"}, {"double", "f64"},    {"float64", "f64"},
+        {"half", "f16"},  {"float16", "f16"}, {"bfloat16", "bf16"}, {"int", "i32"},
+        {"int32", "i32"}, {"long", "i64"},    {"int64", "i64"},     {"uint8", "u8"}};
+    enum kl_elem e = kl_elem_by_name(text, (uint32_t)strlen(text));
+    const char *names[KL_NELEM], *near = NULL;
+    for (int i = 1; i < KL_NELEM; i++)
+        names[i - 1] = kl_elems[i].name;
+    for (size_t i = 0; i < sizeof other / sizeof *other && !e; i++)
+        if (strcmp(text, other[i][0]) == 0)
+            near = other[i][1];
+    if (!e && !near)
+        near = kl_nearest(text, names, KL_NELEM - 1);
+    if (!e)
+        return kl_msg(m, KL_RC_USAGE, "%s: `%s` is no element type%s%s%s", p->name, text,
+                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    kiln_arg *g = &a->arg[a->n++];
+    g->name = p->name;
+    g->kind = KILN_ARG_TYPE;
+    g->u.type = (kiln_dtype)e;
+    return true;
+}
+
+static bool set_scalar(struct kl_args *a, const kiln_param_info *p, const char *text,
+                       struct kl_msg *m)
+{
+    struct kl_number v;
+    enum kl_elem e = (enum kl_elem)p->dtype;
+    uint64_t bits;
+    if (!kl_number_parse(text, strlen(text), &v))
+        return kl_msg(m, KL_RC_USAGE, "%s is a %s of type %s, and `%s` is no number", p->name,
+                      p->kind == KILN_PARAM_CONST ? "constant" : "scalar", p->type_name, text);
+    if (e && !kl_number_bits(&v, e, &bits))
+        return kl_msg(m, KL_RC_USAGE, "%s is of type %s, which does not hold %s", p->name,
+                      p->type_name, text);
+    kiln_arg *g = &a->arg[a->n++];
+    g->name = p->name;
+    if (v.is_int || (e && !kl_is_float(e))) {
+        g->kind = KILN_ARG_INT;
+        g->u.i = v.is_int ? v.i : (int64_t)v.f;
+    } else {
+        g->kind = KILN_ARG_FLOAT; /* rounded once, to the parameter's type, where that is known */
+        g->u.f = e ? kl_elem_double(e, bits) : v.f;
+    }
+    return true;
+}
+
+/* ---- all of them ---- */
+
+enum phase { TYPES, ARRAYS, ALIASES, SCALARS, NPHASE };
+
+static enum phase phase_of(const kiln_param_info *p, const char *value)
+{
+    if (p->kind == KILN_PARAM_TYPE)
+        return TYPES;
+    if (p->kind == KILN_PARAM_ARRAY)
+        return *value == '@' ? ALIASES : ARRAYS;
+    return SCALARS;
+}
+
+/* Whether a reference kernel does without this value. */
+static bool pass_over(const kiln_param_info *p, const struct kl_assign *s, unsigned flags)
+{
+    return !p || ((flags & KL_ARGS_REFERENCE) && p->kind == KILN_PARAM_ARRAY && *s->value == '@' &&
+                  p->writes && !p->reads);
+}
+
+static bool set_one(struct kl_args *a, const kiln_param_info *p, const struct kl_assign *s,
+                    unsigned flags, struct kl_msg *m)
+{
+    if (s->define && p->kind == KILN_PARAM_ARRAY)
+        return kl_msg(m, KL_RC_USAGE, "-D %s=%s: %s is an array; give it without -D", s->name,
+                      s->value, s->name);
+    switch (phase_of(p, s->value)) {
+    case TYPES: return set_type(a, p, s->value, m);
+    case ARRAYS: return set_array(a, p, s->value, flags, m);
+    case ALIASES: return set_alias(a, p, s->value, m);
+    default: return set_scalar(a, p, s->value, m);
+    }
+}
+
+bool kl_args_set(struct kl_args *a, kiln_kernel *k, const struct kl_assign *as, size_t n,
+                 unsigned flags, struct kl_msg *m)
+{
+    size_t np = kiln_kernel_param_count(k);
+    *a = (struct kl_args){.k = k};
+    a->arg = kl_xalloc((np + 1) * sizeof *a->arg);
+    a->arr = kl_xalloc((np + 1) * sizeof *a->arr);
+    for (size_t i = 0; i < n; i++) {
+        if (!kl_param_find(k, as[i].name, m) && !(flags & KL_ARGS_REFERENCE))
+            goto fail;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(as[i].name, as[j].name) == 0) {
+                kl_msg(m, KL_RC_USAGE, "%s is given twice", as[i].name);
+                goto fail;
+            }
+    }
+    for (int phase = 0; phase < NPHASE; phase++)
+        for (size_t i = 0; i < n; i++) {
+            struct kl_msg unknown = {0};
+            const kiln_param_info *p = kl_param_find(k, as[i].name, &unknown);
+            if (!pass_over(p, &as[i], flags) && (int)phase_of(p, as[i].value) == phase &&
+                !set_one(a, p, &as[i], flags, m))
+                goto fail;
+        }
+    return true;
+fail:
+    kl_args_free(a);
+    return false;
+}
+
+static bool listed(const char *const *list, const char *name)
+{
+    for (; list && *list; list++)
+        if (strcmp(*list, name) == 0)
+            return true;
+    return false;
+}
+
+kiln_status kl_args_outputs(struct kl_args *a, const char *const *wanted, unsigned flags,
+                            kiln_diags **diags, struct kl_msg *m)
+{
+    size_t given = a->n; /* shapes follow from what was given, not from what is made here */
+    m->rc = 0;
+    for (size_t i = 0; i < kiln_kernel_param_count(a->k); i++) {
+        const kiln_param_info *p = kiln_kernel_param(a->k, i);
+        if (p->kind != KILN_PARAM_ARRAY || kl_args_find(a, p->name) || p->is_const ||
+            (p->reads && !p->has_init && !(flags & KL_ARGS_READS)) ||
+            (p->is_optional && !listed(wanted, p->name)))
+            continue;
+        if (p->decl && strstr(p->decl, "[]")) {
+            kl_msg(m, KL_RC_USAGE,
+                   "%s: the kernel does not say how large it is (%s); give it, as "
+                   "in %s=zeros(1000,%s)",
+                   p->name, p->decl, p->name, p->dtype ? kl_elems[p->dtype].name : "f32");
+            return KILN_E_ARG;
+        }
+        struct kl_arr *r = add_array(a, p);
+        kiln_dtype t = KILN_DTYPE_NONE;
+        kiln_status st =
+            kiln_infer_shape(a->k, a->arg, given, p->name, &t, &r->ndim, r->shape, diags);
+        if (st) {
+            a->narr--;
+            return st;
+        }
+        kiln_diags_free(*diags); /* warnings come again with the launch */
+        *diags = NULL;
+        r->elem = (enum kl_elem)t;
+        r->made = !p->has_init;
+        if (!count_elements(r, m))
+            return KILN_E_NOMEM;
+        row_major(r);
+        if (!(flags & KL_ARGS_SHAPES)) {
+            if (!allocate(r, m))
+                return KILN_E_NOMEM;
+            kl_arr_poison(r, 0);
+        }
+        add_arg(a, r);
+    }
+    return KILN_OK;
+}
+
+void kl_arr_free(struct kl_arr *r)
+{
+    kl_npy_close(&r->file);
+    free(r->owned);
+    r->owned = r->data = NULL;
+}
+
+void kl_args_free(struct kl_args *a)
+{
+    for (size_t i = 0; i < a->narr; i++)
+        kl_arr_free(&a->arr[i]);
+    free(a->arr);
+    free(a->arg);
+    *a = (struct kl_args){0};
+}
+
+/* ---- elements ---- */
+
+const void *kl_arr_at(const struct kl_arr *a, uint64_t i)
+{
+    uint32_t w = kl_elems[a->elem].bytes;
+    if (a->dense)
+        return (const char *)a->data + i * w;
+    int64_t off = 0;
+    for (int32_t d = a->ndim; d-- > 0;) {
+        off += (int64_t)(i % (uint64_t)a->shape[d]) * a->stride[d];
+        i /= (uint64_t)a->shape[d];
+    }
+    return (const char *)a->data + off * (int64_t)w;
+}
+
+void kl_arr_poison(struct kl_arr *a, unsigned pattern)
+{
+    uint32_t w = kl_elems[a->elem].bytes;
+    for (uint64_t i = 0; i < a->count; i++)
+        kl_elem_store(a->elem, (char *)a->data + i * w, poison[a->elem][pattern]);
+}
+
+uint64_t kl_arr_poisoned(const struct kl_arr *a)
+{
+    uint64_t n = 0, want = poison[a->elem][0];
+    uint32_t w = kl_elems[a->elem].bytes;
+    for (uint64_t i = 0; i < a->count; i++)
+        n += memcmp((const char *)a->data + i * w, &want, w) == 0; /* little-endian */
+    return n;
+}
+
+char *kl_shape_text(int32_t ndim, const int64_t *shape, char *buf, size_t n)
+{
+    size_t at = 0;
+    buf[0] = 0;
+    for (int32_t d = 0; d < ndim && at < n; d++)
+        at += (size_t)snprintf(buf + at, n - at, d ? "x%lld" : "%lld", (long long)shape[d]);
+    return buf;
+}
+
+char *kl_index_text(const struct kl_arr *a, uint64_t i, char *buf, size_t n)
+{
+    uint64_t c[KL_DIMS] = {0};
+    size_t at = 0;
+    buf[0] = 0;
+    for (int32_t d = a->ndim; d-- > 0;) {
+        c[d] = i % (uint64_t)a->shape[d];
+        i /= (uint64_t)a->shape[d];
+    }
+    for (int32_t d = 0; d < a->ndim && at < n; d++)
+        at += (size_t)snprintf(buf + at, n - at, "[%llu]", (unsigned long long)c[d]);
+    return buf;
+}
+
+char *kl_elem_text(enum kl_elem e, uint64_t bits, char buf[32])
+{
+    if (e == KL_bool) {
+        snprintf(buf, 32, "%s", bits ? "true" : "false");
+    } else if (!kl_is_float(e)) {
+        if (kl_elems[e].kind == KL_KIND_UINT)
+            snprintf(buf, 32, "%llu", (unsigned long long)bits);
+        else
+            snprintf(buf, 32, "%lld", (long long)bits);
+    } else {
+        double v = kl_elem_double(e, bits);
+        if (v != v) {
+            snprintf(buf, 32, "nan"); /* the sign of a NaN means nothing */
+            return buf;
+        }
+        for (int digits = 1; digits <= 17; digits++) {
+            struct kl_number back;
+            uint64_t again;
+            snprintf(buf, 32, "%.*g", digits, v);
+            if (kl_number_parse(buf, strlen(buf), &back) && kl_number_bits(&back, e, &again) &&
+                again == bits)
+                break;
+        }
+    }
+    return buf;
+}

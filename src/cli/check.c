@@ -1,0 +1,154 @@
+/* check.c - `kiln check`: a launch in the interpreter with all checks on. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/case.h"
+#include "cli/command.h"
+
+static const char *const checks[] = {"bounds", "uninitialised"};
+
+/* ---- text ---- */
+
+static int finish_text(const struct kl_opts *o, kiln_diags *d, size_t findings)
+{
+    kl_show_diags(d, stdout, o->color);
+    printf("%zu finding%s. checks run:", findings, findings == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        printf("%s %s", i ? "," : "", checks[i]);
+    printf(".\n");
+    return findings ? KL_RC_FINDINGS : KL_RC_OK;
+}
+
+/* ---- JSON: schema kiln.check/1 ---- */
+
+static json_t *json_place(const kiln_place *p)
+{
+    if (!p->file)
+        return json_null();
+    return json_pack("{s:s?, s:I, s:I, s:I, s:s?}", "file", p->file, "line", (json_int_t)p->line,
+                     "column", (json_int_t)p->col, "end_column", (json_int_t)p->end_col, "source",
+                     p->text);
+}
+
+static json_t *json_diag(const kiln_diag *d)
+{
+    static const char *const severity[] = {"note", "warning", "error"};
+    json_t *notes = json_array();
+    for (size_t i = 0; i < d->nnotes; i++)
+        json_array_append_new(notes, json_pack("{s:s?, s:o}", "text", d->notes[i].text, "place",
+                                               json_place(&d->notes[i].place)));
+    json_t *j =
+        json_pack("{s:s, s:s, s:s?, s:o, s:o}", "code", d->code, "severity", severity[d->severity],
+                  "text", d->text, "place", json_place(&d->place), "notes", notes);
+    if (j && d->fix)
+        json_object_set_new(
+            j, "fix", json_pack("{s:s?, s:o}", "text", d->fix, "place", json_place(&d->fix_place)));
+    return j;
+}
+
+static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
+                       int rc)
+{
+    json_t *list = json_array(), *names = json_array();
+    for (size_t i = 0; i < kiln_diags_count(d); i++)
+        json_array_append_new(list, json_diag(kiln_diags_at(d, i)));
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        json_array_append_new(names, json_string(checks[i]));
+    json_t *j =
+        json_pack("{s:s, s:s?, s:s?, s:s, s:o, s:o}", "schema", "kiln.check/1", "file", file,
+                  "kernel", kernel, "status", state, "checks", names, "diagnostics", list);
+    kiln_diags_free(d);
+    char *text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;
+    json_decref(j);
+    if (!text)
+        return kl_fail(KL_RC_ENV, "out of memory");
+    puts(text);
+    free(text);
+    return rc;
+}
+
+/* ---- the command ---- */
+
+static bool is_finding(const kiln_diag *d)
+{
+    /* K12xx to K17xx: what the checker finds */
+    return d->code[0] == 'K' && d->code[1] == '1' && d->code[2] >= '2' && d->code[2] <= '7';
+}
+
+/* FILE without values: its cases, in the interpreter only. */
+static int check_cases(struct kl_session *s)
+{
+    struct kl_tally t = {.verbose = false};
+    t.interp_only = true;
+    int rc = kl_cases_run(&t, s->o, s->path);
+    if (!rc && t.passed + t.failed == 0)
+        printf("%s: no errors; to run a kernel, give its arguments\n", s->path);
+    else if (!rc)
+        printf("%u passed, %u failed. checks run: bounds, uninitialised.\n", t.passed, t.failed);
+    kl_tally_close(&t);
+    return rc ? rc : t.failed ? KL_RC_FINDINGS : KL_RC_OK;
+}
+
+int kl_cmd_check(const struct kl_opts *o)
+{
+    struct kl_session s = {0};
+    struct kl_assigns as;
+    struct kl_args args = {0};
+    struct kl_msg m = {0};
+    kiln_kernel *k = NULL;
+    kiln_diags *d = NULL;
+    kiln_status st;
+    const char *format = kl_opt(o, KL_OPT_format);
+    bool json = format && strcmp(format, "json") == 0;
+    if (format && !json && strcmp(format, "text") != 0)
+        return kl_usage(o, "--format %s: there are text and json", format);
+    int rc = kl_assigns_read(&as, o);
+    if (rc)
+        return rc;
+    rc = kl_session_open(&s, o, KILN_DEVICE_INTERP, KILN_CHECK_ALL, false);
+    s.hold = json;
+    if (!rc)
+        rc = kl_session_load(&s, o->arg[0]);
+    if (s.held) {
+        rc = finish_json(s.held, s.path, s.want, "error", rc);
+        s.held = NULL;
+        goto out;
+    }
+    if (!rc && !as.n && !s.want && !json) {
+        rc = check_cases(&s);
+        goto out;
+    }
+    if (!rc)
+        rc = kl_session_kernel(s.mod, s.path, s.want, &k);
+    if (rc)
+        goto out;
+    if (!kl_args_set(&args, k, as.v, as.n, 0, &m)) {
+        rc = kl_fail(m.rc, "%s", m.text);
+        goto out;
+    }
+    st = kl_args_outputs(&args, NULL, KL_ARGS_READS, &d, &m);
+    if (!st)
+        st = kiln_launch(k, NULL, args.arg, args.n, &d);
+    if (st && m.rc) {
+        rc = kl_fail(m.rc, "%s", m.text);
+        goto out;
+    }
+    size_t findings = 0;
+    for (size_t i = 0; i < kiln_diags_count(d); i++)
+        findings += is_finding(kiln_diags_at(d, i));
+    if (st && st != KILN_E_BOUNDS)
+        rc = json && st != KILN_E_INTERNAL
+                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st))
+                 : kl_session_fail(&s, st, d);
+    else if (json)
+        rc = finish_json(d, s.path, kiln_kernel_name(k), findings ? "findings" : "clean",
+                         findings ? KL_RC_FINDINGS : KL_RC_OK);
+    else
+        rc = finish_text(o, d, findings);
+out:
+    kl_args_free(&args);
+    kl_session_close(&s);
+    kl_assigns_free(&as);
+    return rc;
+}

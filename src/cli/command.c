@@ -1,0 +1,59 @@
+/* command.c - NAME=VALUE words. */
+#include "cli/command.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool kl_assign_split(const char *word, struct kl_assign *out)
+{
+    const char *eq = strchr(word, '=');
+    if (!eq || eq == word || isdigit((unsigned char)*word))
+        return false;
+    for (const char *c = word; c < eq; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_')
+            return false;
+    *out = (struct kl_assign){.name = kl_xstrndup(word, (size_t)(eq - word)), .value = eq + 1};
+    return true;
+}
+
+static bool add(struct kl_assigns *a, const char *word, bool define)
+{
+    struct kl_assign s;
+    if (!kl_assign_split(word, &s))
+        return false;
+    s.define = define;
+    a->v = kl_xgrow(a->v, sizeof *a->v, a->n);
+    a->v[a->n++] = s;
+    return true;
+}
+
+static int read_all(struct kl_assigns *a, const struct kl_opts *o)
+{
+    if (!o->narg)
+        return kl_usage(o, "kiln %s needs a file", o->cmd->name);
+    for (size_t i = 1; i < o->narg; i++)
+        if (!add(a, o->arg[i], false))
+            return kl_usage(o, "`%s` is not of the form NAME=VALUE", o->arg[i]);
+    for (size_t i = 0; i < o->nopt; i++)
+        if (o->opt[i].id == KL_OPT_define && !add(a, o->opt[i].val, true))
+            return kl_usage(o, "-D %s: it must be NAME=VALUE", o->opt[i].val);
+    return 0;
+}
+
+int kl_assigns_read(struct kl_assigns *a, const struct kl_opts *o)
+{
+    *a = (struct kl_assigns){0};
+    int rc = read_all(a, o);
+    if (rc)
+        kl_assigns_free(a);
+    return rc;
+}
+
+void kl_assigns_free(struct kl_assigns *a)
+{
+    for (size_t i = 0; i < a->n; i++)
+        free((char *)a->v[i].name);
+    free(a->v);
+    *a = (struct kl_assigns){0};
+}

@@ -1,0 +1,139 @@
+/* gen.c - filling arrays from generators and lists.
+ *
+ * Random numbers follow docs/language.md: Philox 4x32-10 by seed and element index, so that an
+ * element does not depend on the shape before it.  Logarithm and cosine are computed here from
+ * + - * / alone: libm may differ between machines in the last bit, and goldens must not. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/value.h"
+
+void kl_philox(uint64_t seed, uint64_t i, uint32_t out[4])
+{
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    uint32_t c0 = (uint32_t)i, c1 = (uint32_t)(i >> 32), c2 = 0, c3 = 0;
+    for (int r = 0; r < 10; r++) {
+        uint64_t a = (uint64_t)0xD2511F53 * c0, b = (uint64_t)0xCD9E8D57 * c2;
+        uint32_t n0 = (uint32_t)(b >> 32) ^ c1 ^ k0, n2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)b;
+        c3 = (uint32_t)a;
+        c0 = n0;
+        c2 = n2;
+        k0 += 0x9E3779B9;
+        k1 += 0xBB67AE85;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+/* ln(u) for u in [2^-24, 1]: u = m * 2^e with m near 1, and ln(m) = 2 artanh((m-1)/(m+1)). */
+static double ln_small(double u)
+{
+    int e;
+    double m = frexp(u, &e);
+    if (m < 0.70710678118654752)
+        m *= 2, e--;
+    double s = (m - 1) / (m + 1), q = s * s, sum = 0;
+    for (int k = 23; k >= 1; k -= 2)
+        sum = sum * q + 1.0 / k;
+    return e * 0.69314718055994531 + 2 * s * sum;
+}
+
+/* cos(2 pi v / 2^24): folded to an angle of at most pi/4, then Taylor. */
+static double cos_turn(uint32_t v)
+{
+    const uint32_t quarter = 1u << 22;
+    uint32_t q = v >> 22 & 3, r = v & (quarter - 1);
+    bool odd = q & 1; /* the second and fourth quarter run through the sine */
+    double sign = q == 1 || q == 2 ? -1 : 1;
+    bool swap = r > quarter / 2;
+    double x = (swap ? quarter - r : r) * (1.5707963267948966 / quarter), y = x * x, sum = 0;
+    if (odd == swap) { /* cosine */
+        for (int k = 18; k >= 2; k -= 2)
+            sum = (1 + sum) * -y / (k * (k - 1));
+        return sign * (1 + sum);
+    }
+    for (int k = 19; k >= 3; k -= 2)
+        sum = (1 + sum) * -y / (k * (k - 1));
+    return sign * x * (1 + sum);
+}
+
+static double uniform(uint64_t seed, uint64_t i)
+{
+    uint32_t r[4];
+    kl_philox(seed, i, r);
+    return (r[0] >> 8) * 0x1p-24;
+}
+
+static double normal(uint64_t seed, uint64_t i)
+{
+    uint32_t r[4];
+    kl_philox(seed, i, r);
+    return sqrt(-2 * ln_small(((r[0] >> 8) + 1) * 0x1p-24)) * cos_turn(r[1] >> 8);
+}
+
+/* Element i of a generator as bits of e. */
+static uint64_t element(const struct kl_value *v, enum kl_elem e, uint64_t seed, uint64_t i)
+{
+    uint32_t r[4];
+    uint64_t bits;
+    switch (v->gen) {
+    case KL_GEN_range: return kl_convert(e, KL_i64, i);
+    case KL_GEN_rand: /* stays below 1 in 16-bit types, too */
+        bits = kl_convert(e, KL_f64, kl_f64_bits(uniform(seed, i)));
+        return kl_elem_double(e, bits) < 1 ? bits : bits - 1;
+    case KL_GEN_randn: return kl_convert(e, KL_f64, kl_f64_bits(normal(seed, i)));
+    case KL_GEN_randint:
+        kl_philox(seed, i, r);
+        return kl_convert(e, KL_i64, ((uint64_t)r[0] * (uint64_t)v->num[0].i) >> 32);
+    default: return 0;
+    }
+}
+
+static bool fill_list(const struct kl_value *v, enum kl_elem e, char *p, struct kl_msg *m)
+{
+    for (size_t i = 0; i < v->nitem; i++) {
+        uint64_t bits;
+        if (!kl_number_bits(&v->item[i], e, &bits))
+            return kl_msg(m, KL_RC_USAGE, "`%.60s`: %s does not fit %s", v->text, v->item[i].text,
+                          kl_elems[e].name);
+        kl_elem_store(e, p + i * kl_elems[e].bytes, bits);
+    }
+    return true;
+}
+
+bool kl_value_fill(const struct kl_value *v, enum kl_elem e, void *data, uint64_t count,
+                   struct kl_msg *m)
+{
+    uint32_t w = kl_elems[e].bytes;
+    char *p = data;
+    uint64_t bits = 0;
+    if (e == KL_f8e4m3 || e == KL_f8e5m2)
+        return kl_msg(m, KL_RC_USAGE, "`%.60s`: arrays of %s cannot be made yet", v->text,
+                      kl_elems[e].name);
+    if (v->kind == KL_VALUE_LIST)
+        return fill_list(v, e, p, m);
+    if ((v->gen == KL_GEN_rand || v->gen == KL_GEN_randn) && !kl_is_float(e))
+        return kl_msg(m, KL_RC_USAGE, "`%.60s`: %s is no float type; randint makes integers",
+                      v->text, kl_elems[e].name);
+    if (v->gen == KL_GEN_zeros) {
+        memset(p, 0, (size_t)(count * w));
+        return true;
+    }
+    if (v->gen == KL_GEN_ones || v->gen == KL_GEN_full) {
+        struct kl_number one = {.is_int = true, .i = 1};
+        if (!kl_number_bits(v->gen == KL_GEN_full ? &v->num[0] : &one, e, &bits))
+            return kl_msg(m, KL_RC_USAGE, "`%.60s`: %s does not fit %s", v->text, v->num[0].text,
+                          kl_elems[e].name);
+        for (uint64_t i = 0; i < count; i++)
+            kl_elem_store(e, p + i * w, bits);
+        return true;
+    }
+    uint32_t at = v->gen == KL_GEN_randint ? 1 : 0;
+    uint64_t seed = v->nnum > at ? (uint64_t)v->num[at].i : 0;
+    for (uint64_t i = 0; i < count; i++)
+        kl_elem_store(e, p + i * w, element(v, e, seed, i));
+    return true;
+}

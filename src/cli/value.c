@@ -1,0 +1,290 @@
+/* value.c - parsing of values: numbers, shapes, generators, lists. */
+#include "cli/value.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void trim(const char **s, size_t *n)
+{
+    while (*n && isspace((unsigned char)**s))
+        ++*s, --*n;
+    while (*n && isspace((unsigned char)(*s)[*n - 1]))
+        --*n;
+}
+
+/* ---- numbers ---- */
+
+bool kl_number_parse(const char *s, size_t n, struct kl_number *out)
+{
+    trim(&s, &n);
+    if (!n || n >= sizeof out->text)
+        return false;
+    memset(out, 0, sizeof *out);
+    memcpy(out->text, s, n);
+    const char *t = out->text;
+    if (strcmp(t, "true") == 0 || strcmp(t, "false") == 0) {
+        out->is_int = true;
+        out->i = *t == 't';
+        out->f = (double)out->i;
+        return true;
+    }
+    const char *digits = t + (*t == '-' || *t == '+');
+    if (!isdigit((unsigned char)*digits) && *digits != '.' && strcmp(digits, "inf") != 0 &&
+        strcmp(digits, "nan") != 0)
+        return false; /* strtod would take "infinity", blanks and more */
+    bool hex = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
+    char *end;
+    if (!strpbrk(digits, hex ? ".pP" : ".eEnf")) {
+        errno = 0;
+        out->i = strtoll(t, &end, hex ? 16 : 10);
+        out->is_int = true;
+        out->f = (double)out->i;
+        return !errno && end != t && !*end;
+    }
+    if (n > 1 && t[n - 1] == 'f' && !hex && strcmp(digits, "inf") != 0)
+        out->text[--n] = 0; /* the suffix of LANGUAGE's literals */
+    out->f = strtod(t, &end);
+    return end != t && !*end;
+}
+
+/* A double to f32 so that rounding the result again to 16 bits gives what rounding once would:
+ * an inexact result gets an odd last bit. */
+static float round_to_odd(double d)
+{
+    float f = (float)d;
+    if (isinf(d) || isnan(d) || (double)f == d)
+        return f;
+    if (fabs((double)f) > fabs(d)) /* step towards zero: the truncated value */
+        f = nextafterf(f, 0.0f);
+    return kl_bits_f32(kl_f32_bits(f) | 1);
+}
+
+bool kl_number_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
+{
+    if (kl_elems[e].kind == KL_KIND_FLT) {
+        if (v->is_int)
+            *bits = kl_convert(e, KL_i64, (uint64_t)v->i);
+        else if (e == KL_f32)
+            *bits = kl_f32_bits(strtof(v->text, NULL));
+        else if (e == KL_f64)
+            *bits = kl_f64_bits(v->f);
+        else
+            *bits = kl_convert(e, KL_f32, kl_f32_bits(round_to_odd(v->f)));
+        return true;
+    }
+    int64_t i = v->i;
+    if (!v->is_int) { /* 1e6 is welcome, 0.5 is not */
+        if (!(v->f >= -9223372036854775808.0 && v->f < 9223372036854775808.0) ||
+            v->f != floor(v->f))
+            return false;
+        i = (int64_t)v->f;
+    }
+    *bits = kl_canon(e, (uint64_t)i);
+    return e == KL_bool ? i == 0 || i == 1 : e == KL_u64 ? i >= 0 : (int64_t)*bits == i;
+}
+
+/* ---- shapes ---- */
+
+bool kl_shape_parse(const char *s, size_t n, int32_t *ndim, int64_t shape[KL_DIMS])
+{
+    const char *p = s, *end = s + n;
+    *ndim = 0;
+    for (;;) {
+        int64_t v = 0;
+        const char *start = p;
+        for (; p < end && isdigit((unsigned char)*p); p++)
+            if (__builtin_mul_overflow(v, (int64_t)10, &v) ||
+                __builtin_add_overflow(v, (int64_t)(*p - '0'), &v))
+                return false;
+        if (p == start || *ndim == KL_DIMS)
+            return false;
+        shape[(*ndim)++] = v;
+        if (p == end)
+            return true;
+        if (*p++ != 'x')
+            return false;
+    }
+}
+
+bool kl_shape_count(int32_t ndim, const int64_t *shape, uint32_t elem_bytes, uint64_t *count)
+{
+    int64_t c = 1, bytes;
+    for (int32_t i = 0; i < ndim; i++)
+        if (__builtin_mul_overflow(c, shape[i], &c))
+            return false;
+    *count = (uint64_t)c;
+    return !__builtin_mul_overflow(c, (int64_t)elem_bytes, &bytes);
+}
+
+/* ---- generators ---- */
+
+static const struct {
+    const char *name;
+    uint32_t least, most;
+} gens[KL_NGEN] = {
+#define KL_X(name, least, most) {#name, least, most},
+    KL_GEN_MAP(KL_X)
+#undef KL_X
+};
+
+static bool parse_gen(const char *open, struct kl_value *v, struct kl_msg *m)
+{
+    const char *s = open + 1, *end = v->text + strlen(v->text);
+    if (end[-1] != ')')
+        return kl_msg(m, KL_RC_USAGE, "`%s`: the `)` is missing", v->text);
+    end--;
+    for (unsigned field = 0;; field++) {
+        const char *comma = memchr(s, ',', (size_t)(end - s)), *stop = comma ? comma : end;
+        size_t n = (size_t)(stop - s);
+        const char *f = s;
+        trim(&f, &n);
+        enum kl_elem e = kl_elem_by_name(f, (uint32_t)n);
+        if (field == 0) {
+            if (!kl_shape_parse(f, n, &v->ndim, v->shape))
+                return kl_msg(m, KL_RC_USAGE, "`%s`: `%.*s` is no shape; write 512x1000", v->text,
+                              (int)n, f);
+        } else if (field == 1 && e) {
+            v->elem = e;
+        } else if (v->nnum == gens[v->gen].most || !kl_number_parse(f, n, &v->num[v->nnum])) {
+            return kl_msg(m, KL_RC_USAGE, "`%s`: `%.*s` is unexpected", v->text, (int)n, f);
+        } else {
+            v->nnum++;
+        }
+        if (!comma)
+            break;
+        s = comma + 1;
+    }
+    if (v->nnum < gens[v->gen].least)
+        return kl_msg(m, KL_RC_USAGE, "`%s`: %s needs a %s", v->text, gens[v->gen].name,
+                      v->gen == KL_GEN_full ? "value" : "limit");
+    if (v->gen == KL_GEN_randint &&
+        (!v->num[0].is_int || v->num[0].i < 1 || v->num[0].i > (int64_t)UINT32_MAX))
+        return kl_msg(m, KL_RC_USAGE, "`%s`: the limit must be an integer from 1 to 2^32 - 1",
+                      v->text);
+    uint32_t seed = v->gen == KL_GEN_randint ? 1 : 0;
+    if (v->gen != KL_GEN_full && v->nnum > seed && (!v->num[seed].is_int || v->num[seed].i < 0))
+        return kl_msg(m, KL_RC_USAGE, "`%s`: the seed must be an integer of 0 or more", v->text);
+    return true;
+}
+
+/* ---- lists ---- */
+
+struct list {
+    struct kl_value *v;
+    const char *p;
+    int64_t seen[KL_DIMS]; /* extents found so far; -1: none yet */
+    int32_t depth;         /* of the numbers; -1: none seen yet */
+};
+
+static bool list_fail(struct list *l, struct kl_msg *m, const char *what)
+{
+    return kl_msg(m, KL_RC_USAGE, "`%.60s`: %s", l->v->text, what);
+}
+
+static void skip_blanks(struct list *l)
+{
+    while (isspace((unsigned char)*l->p))
+        l->p++;
+}
+
+/* At a `{`; level: how many are open already. */
+static bool parse_braces(struct list *l, int32_t level, struct kl_msg *m)
+{
+    int64_t n = 0;
+    if (level == KL_DIMS)
+        return list_fail(l, m, "too many levels of braces");
+    l->p++;
+    for (;; n++) {
+        skip_blanks(l);
+        if (*l->p == '}')
+            break;
+        if (*l->p == '{') {
+            if (l->depth >= 0 && level + 1 >= l->depth)
+                return list_fail(l, m, "numbers and braces stand side by side");
+            if (!parse_braces(l, level + 1, m))
+                return false;
+        } else {
+            size_t len = strcspn(l->p, ",{}");
+            if (l->depth >= 0 && l->depth != level + 1)
+                return list_fail(l, m, "numbers and braces stand side by side");
+            l->depth = level + 1;
+            l->v->item = kl_xgrow(l->v->item, sizeof *l->v->item, l->v->nitem);
+            if (!kl_number_parse(l->p, len, &l->v->item[l->v->nitem]))
+                return kl_msg(m, KL_RC_USAGE, "`%.60s`: `%.*s` is no number", l->v->text,
+                              (int)(len < 40 ? len : 40), l->p);
+            l->v->nitem++;
+            l->p += len;
+        }
+        skip_blanks(l);
+        if (*l->p == ',')
+            l->p++;
+        else if (*l->p != '}')
+            return list_fail(l, m, *l->p ? "a `,` is missing" : "a `}` is missing");
+    }
+    l->p++;
+    if (l->seen[level] >= 0 && l->seen[level] != n)
+        return list_fail(l, m, "rows differ in length");
+    l->seen[level] = n;
+    return true;
+}
+
+static bool parse_list(struct kl_value *v, struct kl_msg *m)
+{
+    struct list l = {.v = v, .p = v->text, .depth = -1};
+    for (int i = 0; i < KL_DIMS; i++)
+        l.seen[i] = -1;
+    if (!parse_braces(&l, 0, m))
+        return false;
+    while (v->ndim < KL_DIMS && l.seen[v->ndim] >= 0) {
+        v->shape[v->ndim] = l.seen[v->ndim];
+        v->ndim++;
+    }
+    uint64_t count;
+    if (!kl_shape_count(v->ndim, v->shape, 1, &count) || count != v->nitem)
+        return list_fail(&l, m, "numbers and braces stand side by side");
+    skip_blanks(&l);
+    if (*l.p == ':') {
+        v->elem = kl_elem_by_name(l.p + 1, (uint32_t)strlen(l.p + 1));
+        if (!v->elem)
+            return list_fail(&l, m, "what follows the `:` is no element type");
+    } else if (*l.p) {
+        return list_fail(&l, m, "text after the closing `}`");
+    }
+    return true;
+}
+
+bool kl_value_parse(const char *text, struct kl_value *v, struct kl_msg *m)
+{
+    *v = (struct kl_value){.text = text};
+    if (*text == '@') {
+        v->kind = KL_VALUE_ALIAS;
+        v->text++;
+        return *v->text || kl_msg(m, KL_RC_USAGE, "`@` needs the name of a parameter");
+    }
+    if (*text == '{') {
+        v->kind = KL_VALUE_LIST;
+        if (parse_list(v, m))
+            return true;
+        kl_value_free(v);
+        return false;
+    }
+    const char *open = strchr(text, '(');
+    for (int g = 0; open && g < KL_NGEN; g++)
+        if (strlen(gens[g].name) == (size_t)(open - text) &&
+            strncmp(text, gens[g].name, (size_t)(open - text)) == 0) {
+            v->kind = KL_VALUE_GEN;
+            v->gen = (enum kl_gen)g;
+            return parse_gen(open, v, m);
+        }
+    return true;
+}
+
+void kl_value_free(struct kl_value *v)
+{
+    free(v->item);
+    v->item = NULL;
+    v->nitem = 0;
+}

@@ -1,0 +1,19 @@
+# A signal ends the run and leaves no file behind.
+cat >k.kiln <<'K'
+kernel slow(i64 n, f32 y[n], const f32 x[n], i64 steps = 1) grid(1)
+{
+    f32 s = 0;
+    for (i64 i = 0; i < steps; i++)
+        s += 1;
+    y[0] = s + x[0];
+}
+K
+for sig in INT TERM HUP KILL; do
+    mkdir out
+    { timeout --preserve-status -s $sig 0.5 \
+        "$KILN" run k.kiln --device interp 'x=zeros(1)' steps=100000000000 -o y=out/y.npy; } 2>err
+    echo "$sig: rc $?"
+    ls -A out
+    grep -v '^Killed' err # what the shell says of a process that was killed
+    rmdir out
+done
