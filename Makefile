@@ -57,6 +57,79 @@ $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 $(O)/gen/embedded.o: $(O)/gen/embedded.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# ---- tests ----
+# Each source in tests/unit, api, oom, fuzz and bench/demo is a program of its own.
+$(O)/libcli.a: $(call obj,$(filter-out src/cli/main.c,$(CLISRC)))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+TESTLIBS  = $(O)/libcli.a $(O)/libkiln.a
+unit     := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c tests/api/*.c tests/oom/*.c))
+KT       := $(sort $(wildcard tests/kt*.c))
+RANDOM   := $(sort $(wildcard tests/random/*.c))
+
+$(unit): %: %.o $(TESTLIBS)
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LDLIBS)
+$(O)/tests/kt: $(call obj,$(KT)) $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+# The folder tests/random of objects lies beside: hence the suffix.
+$(O)/tests/random-programs: $(call obj,$(RANDOM)) $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+$(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -lmpfr $(LDLIBS)
+
+tests: $(unit) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/ulp-check
+
+# deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
+check:
+	@sh tools/deps.sh check
+	@MAKE="$(MAKE)" O=$(O) sh tools/check.sh
+check-random: tests
+	$(O)/tests/random-programs -n $(or $(N),1000) -s $(or $(SEED),1) -j 2
+check-ulp: $(O)/tests/ulp-check
+	$(O)/tests/ulp-check --threads 2
+golden: all tests
+	$(O)/tests/kt --update --kiln $(abspath $(O))/kiln
+lint: all
+	@sh tools/deps.sh lint
+	@O=$(O) sh tools/lint.sh
+
+# ---- demo and benchmark ----
+demo:
+	@sh tools/deps.sh build
+	@$(MAKE) --no-print-directory -j2 all $(O)/bench/demo/demo
+	@$(O)/bench/demo/demo --data $(O)/demo
+$(O)/bench/demo/demo: $(call obj,$(sort $(wildcard bench/demo/*.c))) $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+bench: all $(O)/bench/cpu/kernels
+	python3 bench/cpu/peers.py --build $(O)
+$(O)/bench/cpu/kernels: $(O)/bench/cpu/kernels.o $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# ---- installing ----
+$(O)/kiln.pc: include/kiln.h
+	@mkdir -p $(@D)
+	@printf 'prefix=%s\nlibdir=%s\nincludedir=%s\n\nName: kiln\nDescription: %s\nVersion: %s\nLibs: -L$${libdir} -lkiln\nLibs.private: -lm -ldl -lpthread\nCflags: -I$${includedir}\n' \
+	    '$(PREFIX)' '$(LIBDIR)' '$(INCLUDEDIR)' 'compile and run tile kernels' '$(VER)' > $@
+install: all $(O)/kiln.pc
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(MANDIR)/man1
+	$(INSTALL) -m 755 $(O)/kiln $(DESTDIR)$(BINDIR)/kiln
+	$(INSTALL) -m 644 include/kiln.h $(DESTDIR)$(INCLUDEDIR)/kiln.h
+	$(INSTALL) -m 644 $(O)/libkiln.a $(DESTDIR)$(LIBDIR)/libkiln.a
+	$(INSTALL) -m 755 $(O)/$(SO) $(DESTDIR)$(LIBDIR)/$(SO).$(VER)
+	ln -sf $(SO).$(VER) $(DESTDIR)$(LIBDIR)/$(SO).$(SOVER)
+	ln -sf $(SO).$(SOVER) $(DESTDIR)$(LIBDIR)/$(SO)
+	$(INSTALL) -m 644 $(O)/kiln.pc $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/kiln $(DESTDIR)$(INCLUDEDIR)/kiln.h $(DESTDIR)$(LIBDIR)/libkiln.a \
+	    $(DESTDIR)$(LIBDIR)/$(SO) $(DESTDIR)$(LIBDIR)/$(SO).$(SOVER) $(DESTDIR)$(LIBDIR)/$(SO).$(VER) \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
 

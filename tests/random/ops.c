@@ -1,0 +1,233 @@
+/* ops.c - every operation by itself: one small kernel for each operation and element type, over
+ * all pairs of special values and random ones.  The runner compares the targets bit by bit. */
+#include <string.h>
+
+#include "random.h"
+
+enum { N = 6000 };
+
+#define FMT(...) pool_fmt(&p->mem, __VA_ARGS__)
+
+/* Types that a row exists for. */
+enum { F16 = 1, BF16 = 2, F32 = 4, F64 = 8, U8 = 16, I32 = 32, U32 = 64, I64 = 128, BOOL = 256 };
+enum {
+    FLT = F16 | BF16 | F32 | F64,
+    INT = U8 | I32 | U32 | I64,
+    NUM = FLT | INT,
+    ANY = NUM | BOOL
+};
+
+static const struct {
+    unsigned bit;
+    kiln_dtype t;
+    kiln_dtype promoted;
+} types[] = {
+    {F16, KILN_F16, KILN_F32},  {BF16, KILN_BF16, KILN_F32}, {F32, KILN_F32, KILN_F32},
+    {F64, KILN_F64, KILN_F64},  {U8, KILN_U8, KILN_I32},     {I32, KILN_I32, KILN_I32},
+    {U32, KILN_U32, KILN_U32},  {I64, KILN_I64, KILN_I64},   {BOOL, KILN_BOOL, KILN_I32},
+};
+enum { NTYPES = sizeof types / sizeof *types };
+
+/* Element by element.  a, b, c are the operands; the result is of the promoted type ('p'), of
+ * the operands' own type ('t'), or bool ('b'). */
+static const struct {
+    const char *text;
+    unsigned types;
+    char result;
+} rows[] = {
+    {"a + b", ANY, 'p'},          {"a - b", ANY, 'p'},           {"a * b", ANY, 'p'},
+    {"a / b", NUM, 'p'},          {"a % b", INT, 'p'},           {"-a", NUM, 'p'},
+    {"+a", NUM, 'p'},             {"~a", INT, 'p'},              {"!a", BOOL, 'b'},
+    {"a & b", INT, 'p'},          {"a | b", INT, 'p'},           {"a ^ b", INT, 'p'},
+    {"a & b", BOOL, 'b'},         {"a | b", BOOL, 'b'},          {"a ^ b", BOOL, 'b'},
+    {"a && b", BOOL, 'b'},        {"a || b", BOOL, 'b'},         {"a << b", INT, 'p'},
+    {"a >> b", INT, 'p'},         {"a << 31", INT, 'p'},         {"a >> 33", INT, 'p'},
+    {"a == b", ANY, 'b'},         {"a != b", ANY, 'b'},          {"a < b", ANY, 'b'},
+    {"a <= b", ANY, 'b'},         {"a > b", ANY, 'b'},           {"a >= b", ANY, 'b'},
+    {"a < b ? a : c", ANY, 't'},  {"b == c ? a : b", ANY, 't'},  {"min(a, b)", NUM, 'p'},
+    {"max(a, b)", NUM, 'p'},      {"abs(a)", NUM, 'p'},          {"clamp(a, b, c)", NUM, 'p'},
+    {"cdiv(a, b)", INT, 'p'},     {"floordiv(a, b)", INT, 'p'},  {"floormod(a, b)", INT, 'p'},
+    {"pow2ceil(a)", INT, 'p'},    {"fma(a, b, c)", FLT, 'p'},    {"sqrt(a)", FLT, 'p'},
+    {"rsqrt(a)", FLT, 'p'},       {"exp(a)", FLT, 'p'},          {"exp2(a)", FLT, 'p'},
+    {"log(a)", FLT, 'p'},         {"tanh(a)", FLT, 'p'},         {"erf(a)", FLT, 'p'},
+    {"erfc(a)", FLT, 'p'},        {"sigmoid(a)", FLT, 'p'},      {"floor(a)", FLT, 'p'},
+    {"ceil(a)", FLT, 'p'},        {"trunc(a)", FLT, 'p'},        {"rint(a)", FLT, 'p'},
+    {"fmin(a, b)", FLT, 'p'},     {"fmax(a, b)", FLT, 'p'},      {"exp_fast(a)", FLT, 'p'},
+    {"a / 7", INT, 'p'},          {"a % 7", INT, 'p'},           {"a / 16", INT, 'p'},
+    {"a % 16", INT, 'p'},         {"floordiv(a, 10)", INT, 'p'}, {"a * 3 + b", NUM, 'p'},
+    {"a * 0.5 - b", FLT, 'p'},    {"b + (a - b)", NUM, 'p'},     {"a - a", NUM, 'p'},
+    {"a * 1", NUM, 'p'},          {"a + 0", NUM, 'p'},           {"0 - a", NUM, 'p'},
+    {"a * 0", NUM, 'p'},          {"a / 1", NUM, 'p'},           {"-(a - b)", NUM, 'p'},
+    {"a == a", ANY, 'b'},         {"!(a < b)", ANY, 'b'},        {"a", ANY, 't'},
+};
+enum { NROWS = sizeof rows / sizeof *rows };
+
+/* Reductions of a row of n elements, and along the first axis of an [n][3] tile. */
+static const struct {
+    const char *fn;
+    unsigned types;
+    char result; /* 'i': i32 */
+} reductions[] = {
+    {"sum", ANY, 'p'}, {"max", NUM, 'p'}, {"min", NUM, 'p'},    {"argmax", NUM, 'i'},
+    {"any", BOOL, 'b'}, {"all", BOOL, 'b'}, {"reduce", FLT, 'p'}, {"reduce_c", FLT, 'p'},
+};
+enum { NREDUCTIONS = sizeof reductions / sizeof *reductions };
+static const int lengths[] = {1, 2, 3, 5, 8, 13, 64, 100, 257, 1024, 3000};
+enum { NLENGTHS = sizeof lengths / sizeof *lengths };
+
+static const struct { int m, k, n; } dots[] = {
+    {1, 1, 1}, {2, 3, 4}, {4, 16, 8}, {7, 5, 33}, {16, 16, 16}, {33, 70, 17}, {64, 65, 48},
+};
+enum { NDOTS = sizeof dots / sizeof *dots };
+
+static void line(struct rprog *p, const char *text)
+{
+    p->line[p->nline++] = text;
+}
+
+static void array(struct rprog *p, const char *name, kiln_dtype t, int32_t rank, int64_t d0,
+                  int64_t d1, bool written)
+{
+    struct rarray *x = &p->array[p->narray++];
+    *x = (struct rarray){.name = name, .t = t, .rank = rank, .written = written, .given = true,
+                         .alias = -1};
+    x->ext[0] = d0;
+    x->ext[1] = d1;
+    x->str[0] = rank == 2 ? d1 : 1;
+    x->str[1] = 1;
+}
+
+static const char *text_of(const struct rprog *p, kiln_dtype t)
+{
+    (void)p;
+    return kiln_dtype_name(t);
+}
+
+static void elementwise(struct rprog *p, unsigned row, unsigned ty)
+{
+    kiln_dtype t = types[ty].t, r = rows[row].result == 'p'   ? types[ty].promoted
+                                    : rows[row].result == 'b' ? KILN_BOOL
+                                                              : t;
+    const char *T = text_of(p, t);
+    p->title = FMT("%s on %s", rows[row].text, T);
+    line(p, FMT("kernel k(i64 n, %s y[n], const %s x0[n], const %s x1[n], const %s x2[n])",
+                text_of(p, r), T, T, T));
+    line(p, "    grid(cdiv(n, 1000))");
+    line(p, "{");
+    line(p, "    i64 i = program_id(0) * 1000;");
+    line(p, "    auto a = x0[i:1000], b = x1[i:1000], c = x2[i:1000];");
+    line(p, FMT("    y[i:1000] = %s;", rows[row].text));
+    line(p, "}");
+    array(p, "y", r, 1, N, 0, true);
+    for (unsigned i = 0; i < 3; i++)
+        array(p, FMT("x%u", i), t, 1, N, 0, false);
+}
+
+static void conversion(struct rprog *p, unsigned from, unsigned to)
+{
+    const char *f = text_of(p, types[from].t), *t = text_of(p, types[to].t);
+    p->title = FMT("(%s) of %s", t, f);
+    line(p, FMT("kernel k(i64 n, %s y[n], const %s x0[n])", t, f));
+    line(p, "    grid(cdiv(n, 1000))");
+    line(p, "{");
+    line(p, "    i64 i = program_id(0) * 1000;");
+    line(p, FMT("    y[i:1000] = (%s)x0[i:1000];", t));
+    line(p, "}");
+    array(p, "y", types[to].t, 1, N, 0, true);
+    array(p, "x0", types[from].t, 1, N, 0, false);
+}
+
+static void reduction(struct rprog *p, unsigned r, unsigned ty, unsigned len)
+{
+    kiln_dtype t = types[ty].t, o = reductions[r].result == 'i'   ? KILN_I32
+                                    : reductions[r].result == 'b' ? KILN_BOOL
+                                                                  : types[ty].promoted;
+    const char *T = text_of(p, t), *fn = reductions[r].fn, *tail = "";
+    int n = lengths[len];
+    p->title = FMT("%s on %d of %s", fn, n, T);
+    if (strncmp(fn, "reduce", 6) == 0) {
+        const char *P = text_of(p, types[ty].promoted);
+        line(p, FMT("%s f(%s a, %s b)", P, P, P));
+        line(p, "{");
+        line(p, "    return a * 0.75 + b;");
+        line(p, "}");
+        tail = fn[6] ? ", f, .commutative = true" : ", f";
+        fn = "reduce";
+    }
+    const char *cast = *tail ? FMT("(%s)", text_of(p, types[ty].promoted)) : "";
+    line(p, FMT("kernel k(i64 m, %s y[m], %s z[3], const %s x0[m][%d], const %s x1[%d][3])",
+                text_of(p, o), text_of(p, o), T, n, T, n));
+    line(p, "    grid(m)");
+    line(p, "{");
+    line(p, "    i64 i = program_id(0);");
+    line(p, FMT("    y[i] = %s(%sx0[i][0:%d]%s);", fn, cast, n, tail));
+    line(p, "    if (i == 0)");
+    line(p, FMT("        z[0:3] = %s(%sx1[0:%d][0:3]%s, .axis = 0);", fn, cast, n, tail));
+    line(p, "}");
+    array(p, "y", o, 1, 3, 0, true);
+    array(p, "z", o, 1, 3, 0, true);
+    array(p, "x0", t, 2, 3, n, false);
+    array(p, "x1", t, 2, n, 3, false);
+    p->specials = len % 2;
+}
+
+static void matrix(struct rprog *p, unsigned d, unsigned ty)
+{
+    kiln_dtype t = types[ty].t, o = types[ty].promoted;
+    const char *T = text_of(p, t), *O = text_of(p, o);
+    int M = dots[d].m, K = dots[d].k, W = dots[d].n;
+    p->title = FMT("dot of %dx%d and %dx%d of %s", M, K, K, W, T);
+    line(p, FMT("kernel k(%s y[%d][%d], %s z[%d][%d], const %s x0[%d][%d], const %s x1[%d][%d])",
+                O, M, W, O, M, W, T, M, K, T, K, W));
+    line(p, "    grid(1)");
+    line(p, "{");
+    line(p, FMT("    auto t = dot(x0[0:%d][0:%d], x1[0:%d][0:%d]);", M, K, K, W));
+    line(p, FMT("    y[0:%d][0:%d] = t;", M, W));
+    line(p, FMT("    z[0:%d][0:%d] = dot(x0[0:%d][0:%d], x1[0:%d][0:%d], t + 1);", M, W, M, K, K,
+                W));
+    line(p, "}");
+    array(p, "y", o, 2, M, W, true);
+    array(p, "z", o, 2, M, W, true);
+    array(p, "x0", t, 2, M, K, false);
+    array(p, "x1", t, 2, K, W, false);
+    p->specials = false;
+}
+
+bool one_operation(struct rprog *p, unsigned index)
+{
+    memset(p, 0, sizeof *p);
+    p->seed = 1000000000u + index;
+    p->line = pool_get(&p->mem, 32 * sizeof *p->line);
+    p->specials = p->pairs = true;
+    line(p, "#pragma kiln 1");
+    for (unsigned ty = 0; ty < NTYPES; ty++)
+        for (unsigned r = 0; r < NROWS; r++)
+            if (rows[r].types & types[ty].bit && index-- == 0) {
+                elementwise(p, r, ty);
+                return true;
+            }
+    if (index < NTYPES * NTYPES) {
+        conversion(p, index / NTYPES, index % NTYPES);
+        return true;
+    }
+    index -= NTYPES * NTYPES;
+    p->pairs = false;
+    for (unsigned ty = 0; ty < NTYPES; ty++)
+        for (unsigned r = 0; r < NREDUCTIONS; r++)
+            if (reductions[r].types & types[ty].bit) {
+                if (index < NLENGTHS) {
+                    reduction(p, r, ty, index);
+                    return true;
+                }
+                index -= NLENGTHS;
+            }
+    for (unsigned ty = 0; ty < NTYPES; ty++)
+        if (types[ty].bit & NUM && types[ty].t != KILN_U8 && types[ty].t != KILN_U32) {
+            if (index < NDOTS) {
+                matrix(p, index, ty);
+                return true;
+            }
+            index -= NDOTS;
+        }
+    return false;
+}
