@@ -61,7 +61,8 @@ int main(void)
     s = kiln_compile(ctx, "softmax.kiln", source, strlen(source), &module, &diags);
     check(s, diags);
 
-    kiln_arg args[2] = {{.name = "x", .kind = KILN_ARG_TENSOR}, {.name = "y", .kind = KILN_ARG_TENSOR}};
+    kiln_arg args[2] = {{.name = "x", .kind = KILN_ARG_TENSOR},
+                        {.name = "y", .kind = KILN_ARG_TENSOR}};
     args[0].u.tensor = (kiln_tensor){.data = x, .dtype = KILN_F32, .ndim = 2, .shape = shape};
     args[1].u.tensor = (kiln_tensor){.data = y, .dtype = KILN_F32, .ndim = 2, .shape = shape};
     s = kiln_launch(kiln_module_kernel(module, "softmax"), NULL, args, 2, &diags);

@@ -28,12 +28,12 @@ void kl_tool_free(kiln_context *ctx, char *text);
 typedef struct kl_tool_param {
     const char *name;
     kiln_param_kind kind;
-    int32_t given;     /* by args */
-    kiln_dtype dtype;  /* of a type parameter: its value */
-    int32_t ndim;      /* arrays */
+    int32_t given;    /* by args */
+    kiln_dtype dtype; /* of a type parameter: its value */
+    int32_t ndim;     /* arrays */
     int64_t shape[8], strides[8];
-    int64_t ival;      /* integer scalars and constants */
-    double fval;       /* the value of any scalar or constant, as a double */
+    int64_t ival; /* integer scalars and constants */
+    double fval;  /* the value of any scalar or constant, as a double */
     int32_t is_float;
 } kl_tool_param;
 

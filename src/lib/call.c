@@ -79,9 +79,11 @@ kiln_status kl_guarded(struct kl_call *c, const kl_srcmap *src, kl_body *body, v
     if (s && s != KILN_E_NOMEM && c->env.msg[0] && c->d->nerr == errors) {
         char msg[sizeof c->env.msg];
         memcpy(msg, c->env.msg, sizeof msg);
-        kl_say(c, s == KILN_E_INTERNAL      ? KL_K1899
-                  : s == KILN_E_UNSUPPORTED ? KL_K1890
-                                            : KL_K1809, s, "%s", msg);
+        kl_say(c,
+               s == KILN_E_INTERNAL      ? KL_K1899
+               : s == KILN_E_UNSUPPORTED ? KL_K1890
+                                         : KL_K1809,
+               s, "%s", msg);
     }
     kl_diags_use(c->d, &c->env, before);
     return s;

@@ -179,8 +179,10 @@ static size_t print_file(const kiln_context *ctx, struct kl_want **w, size_t n, 
         kl_hex(hex, w[i]->key, 8);
         putf(&k, "\n/* %.100s */\n#undef KILN_KERNEL\n#define KILN_KERNEL k_%s\n", w[i]->name, hex);
         put(&k, w[i]->text, w[i]->len);
-        putf(&k, "\n__attribute__((visibility(\"default\")))\n"
-                 "const unsigned char kiln_key_%s[32] = {", hex);
+        putf(&k,
+             "\n__attribute__((visibility(\"default\")))\n"
+             "const unsigned char kiln_key_%s[32] = {",
+             hex);
         for (int b = 0; b < 32; b++)
             putf(&k, b ? ", %d" : "%d", w[i]->key[b]);
         putf(&k, "};\n");
@@ -204,9 +206,15 @@ static kiln_status compile(kiln_context *ctx, struct kl_want **w, size_t n, bool
     if (!text)
         return KILN_E_NOMEM;
     print_file(ctx, w, n, file, text);
-    kl_cc_job job = {.cc = &ctx->cc, .cache = ctx->cache, .text = text, .len = size,
-                     .level = ctx->level, .debug = file != NULL, .keep = ctx->opt.keep_dir,
-                     .keep_name = name, .timeout_ms = ctx->opt.cc_timeout_ms};
+    kl_cc_job job = {.cc = &ctx->cc,
+                     .cache = ctx->cache,
+                     .text = text,
+                     .len = size,
+                     .level = ctx->level,
+                     .debug = file != NULL,
+                     .keep = ctx->opt.keep_dir,
+                     .keep_name = name,
+                     .timeout_ms = ctx->opt.cc_timeout_ms};
     double t = now_ms();
     kiln_status s = kl_cc_run(&ctx->al, &job, &so, &len, kept, msg);
     t = now_ms() - t;

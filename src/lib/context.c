@@ -53,8 +53,7 @@ static kiln_status check_options(struct kl_call *c, const kiln_options *o)
         return kl_say(c, KL_K1809, KILN_E_ARG, "%s: opt_level is %u, and 2 is the highest", fn,
                       o->opt_level);
     if (o->threads > 4096)
-        return kl_say(c, KL_K1809, KILN_E_ARG, "%s: %u threads; 4096 are the most", fn,
-                      o->threads);
+        return kl_say(c, KL_K1809, KILN_E_ARG, "%s: %u threads; 4096 are the most", fn, o->threads);
     if (o->checks & ~(uint32_t)KILN_CHECK_ALL)
         return kl_say(c, KL_K1809, KILN_E_ARG, "%s: unknown bits in checks (%#x)", fn, o->checks);
     if (o->cc && o->cc[0] != '/')
@@ -119,7 +118,8 @@ static kiln_status choose_device(struct kl_call *c, kiln_context *ctx)
         if (want)
             return kl_say(c, KL_K1802, KILN_E_TOOLCHAIN,
                           "the CPU device needs a C compiler: %s; on Debian: apt install gcc (or "
-                          "clang)", msg);
+                          "clang)",
+                          msg);
         kl_say(c, KL_K1803, KILN_OK, "kernels are interpreted: %s", msg);
         return KILN_OK;
     }
@@ -136,8 +136,8 @@ static kiln_status fill(struct kl_call *c, kiln_context *ctx)
         return s;
     if (!ctx->opt.cc_timeout_ms)
         ctx->opt.cc_timeout_ms = TIMEOUT_MS;
-    ctx->cache = kl_cache_open(&ctx->al, ctx->opt.cache_dir, ctx->opt.cache_cap,
-                               &ctx->cache_problem);
+    ctx->cache =
+        kl_cache_open(&ctx->al, ctx->opt.cache_dir, ctx->opt.cache_cap, &ctx->cache_problem);
     if (!ctx->cache)
         return KILN_E_NOMEM;
     if (ctx->cache_problem)
@@ -171,10 +171,12 @@ kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out, kil
     if (s)
         return s;
     if (!known)
-        return kl_call_end(&c, kl_say(&c, KL_K1809, KILN_E_ARG,
-                                      "kiln_context_create: kiln_options.size must be set, and "
-                                      "what lies beyond the fields that this version knows must "
-                                      "be zero"), diags);
+        return kl_call_end(&c,
+                           kl_say(&c, KL_K1809, KILN_E_ARG,
+                                  "kiln_context_create: kiln_options.size must be set, and "
+                                  "what lies beyond the fields that this version knows must "
+                                  "be zero"),
+                           diags);
     kiln_context *ctx = al.fn(al.user, NULL, 0, sizeof *ctx);
     if (!ctx)
         return kl_call_end(&c, KILN_E_NOMEM, diags);

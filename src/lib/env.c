@@ -55,8 +55,9 @@ static kiln_status set_cc(kiln_options *opt)
 
 static kiln_status set_cache(kiln_options *opt)
 {
-    static const struct { const char *var, *under; } places[] = {
-        {"KILN_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/kiln"}, {"HOME", "/.cache/kiln"}};
+    static const struct {
+        const char *var, *under;
+    } places[] = {{"KILN_CACHE_DIR", ""}, {"XDG_CACHE_HOME", "/kiln"}, {"HOME", "/.cache/kiln"}};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *v = var(places[i].var);
         if (!v || (i > 0 && *v != '/')) /* relative ones are to be ignored, says XDG */

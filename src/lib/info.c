@@ -3,10 +3,9 @@
 #include "kiln.h"
 
 #ifndef KL_BUILD_ID
-#define STR1(x) #x
-#define STR(x) STR1(x)
-#define KL_BUILD_ID                                                                                \
-    STR(KILN_VERSION_MAJOR) "." STR(KILN_VERSION_MINOR) "." STR(KILN_VERSION_PATCH)
+#define STR1(x)     #x
+#define STR(x)      STR1(x)
+#define KL_BUILD_ID STR(KILN_VERSION_MAJOR) "." STR(KILN_VERSION_MINOR) "." STR(KILN_VERSION_PATCH)
 #endif
 
 unsigned kiln_version(void)
@@ -19,7 +18,10 @@ const char *kiln_build_id(void)
     return KL_BUILD_ID;
 }
 
-static const struct { kiln_status s; const char *name, *text; } statuses[] = {
+static const struct {
+    kiln_status s;
+    const char *name, *text;
+} statuses[] = {
 #define KILN_X(name, num, text) {KILN_##name, "KILN_" #name, text},
     KILN_STATUS_MAP(KILN_X)
 #undef KILN_X
@@ -45,6 +47,7 @@ const char *kiln_status_text(kiln_status s)
 #define ELEM(name, code, bytes, kind, ctype, acc, ready, doc)                                      \
     _Static_assert((code) == KL_##name, "elem.def and enum kl_elem");
 #include "base/elem.def"
+/* clang-format off */
 _Static_assert((int)KILN_BOOL == KL_bool && (int)KILN_I8 == KL_i8 && (int)KILN_I16 == KL_i16 &&
                    (int)KILN_I32 == KL_i32 && (int)KILN_I64 == KL_i64 && (int)KILN_U8 == KL_u8 &&
                    (int)KILN_U16 == KL_u16 && (int)KILN_U32 == KL_u32 &&
@@ -53,6 +56,7 @@ _Static_assert((int)KILN_BOOL == KL_bool && (int)KILN_I8 == KL_i8 && (int)KILN_I
                    (int)KILN_F64 == KL_f64 && (int)KILN_F8E4M3 == KL_f8e4m3 &&
                    (int)KILN_F8E5M2 == KL_f8e5m2,
                "kiln.h and elem.def");
+/* clang-format on */
 
 const char *kiln_dtype_name(kiln_dtype t)
 {

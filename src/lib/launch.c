@@ -11,8 +11,8 @@ struct kiln_spec {
     kiln_spec_info info;
 };
 
-static kiln_status check_many(struct kl_call *c, kiln_kernel *const *k,
-                              const kiln_arg *const *args, const size_t *n, size_t count)
+static kiln_status check_many(struct kl_call *c, kiln_kernel *const *k, const kiln_arg *const *args,
+                              const size_t *n, size_t count)
 {
     static const char fn[] = "kiln_specialize_many";
     if (count && (!args || !n))
@@ -22,8 +22,10 @@ static kiln_status check_many(struct kl_call *c, kiln_kernel *const *k,
         if (s)
             return s;
         if (k[i]->mod->ctx != k[0]->mod->ctx)
-            return kl_say(c, KL_K1809, KILN_E_ARG, "%s: kernels %zu and 0 belong to different "
-                                                   "contexts", fn, i);
+            return kl_say(c, KL_K1809, KILN_E_ARG,
+                          "%s: kernels %zu and 0 belong to different "
+                          "contexts",
+                          fn, i);
     }
     return KILN_OK;
 }
@@ -48,8 +50,7 @@ static kiln_status make_specs(kiln_context *ctx, const struct kl_item *item, siz
 }
 
 kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg *const *args,
-                                 const size_t *n, size_t count, kiln_spec **out,
-                                 kiln_diags **diags)
+                                 const size_t *n, size_t count, kiln_spec **out, kiln_diags **diags)
 {
     struct kl_call c;
     if (diags)
@@ -287,8 +288,8 @@ static kiln_status launch(struct kl_call *c, void *arg)
     struct kl_scratch own = {0};
     struct kl_slot *slot = make_slots(c, it);
     struct run r = {.ctx = ctx, .s = s, .scratch = ctx->scratch};
-    r.launch = (kl_launch){.slot = slot, .grid = {g[0], g[1], g[2]},
-                           .num_sms = (int64_t)kl_pool_threads(ctx->pool)};
+    r.launch = (kl_launch){
+        .slot = slot, .grid = {g[0], g[1], g[2]}, .num_sms = (int64_t)kl_pool_threads(ctx->pool)};
     memcpy(r.grid, g, 3 * sizeof *g);
     r.grid[3] = r.launch.num_sms;
     if (s->fn && ctx->opt.checks) {
@@ -325,8 +326,9 @@ kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *arg
         return s;
     struct kl_item it = {.k = k, .args = args, .n = n};
     if (stream)
-        s = kl_say(&c, KL_K1809, KILN_E_ARG, "kiln_launch: stream must be NULL: host devices have "
-                                             "none");
+        s = kl_say(&c, KL_K1809, KILN_E_ARG,
+                   "kiln_launch: stream must be NULL: host devices have "
+                   "none");
     if (!s)
         s = kl_check_args(&c, "kiln_launch", k, args, n);
     if (!s)
@@ -358,8 +360,7 @@ static kiln_status bind_shapes(struct kl_call *c, void *arg)
 }
 
 kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n, const char *name,
-                             kiln_dtype *dtype, int32_t *ndim, int64_t shape[8],
-                             kiln_diags **diags)
+                             kiln_dtype *dtype, int32_t *ndim, int64_t shape[8], kiln_diags **diags)
 {
     struct kl_call c;
     size_t i = 0;

@@ -43,8 +43,8 @@ static const char *read_source(kl_arena *a, const char *path, uint32_t *len)
 
 /* "file": beside the file that includes it, then the folders of the context.  <file>: what is
  * embedded in the library. */
-static const char *include(void *user, kl_arena *a, const char *from, const char *name,
-                           bool system, uint32_t *len, const char **fullname)
+static const char *include(void *user, kl_arena *a, const char *from, const char *name, bool system,
+                           uint32_t *len, const char **fullname)
 {
     const kiln_context *ctx = user;
     if (system) {
@@ -114,12 +114,15 @@ kiln_status kiln_compile(kiln_context *ctx, const char *name, const char *text, 
     if (s)
         return s;
     if (!out || (!text && length))
-        return kl_call_end(&c, kl_say(&c, KL_K1809, KILN_E_ARG, "kiln_compile: %s is NULL",
-                                      out ? "text" : "out"), diags);
+        return kl_call_end(
+            &c, kl_say(&c, KL_K1809, KILN_E_ARG, "kiln_compile: %s is NULL", out ? "text" : "out"),
+            diags);
     if (length > MAX_SOURCE)
-        return kl_call_end(&c, kl_say(&c, KL_K1809, KILN_E_ARG,
-                                      "kiln_compile: a source of %zu bytes; %zu are the most",
-                                      length, MAX_SOURCE), diags);
+        return kl_call_end(&c,
+                           kl_say(&c, KL_K1809, KILN_E_ARG,
+                                  "kiln_compile: a source of %zu bytes; %zu are the most", length,
+                                  MAX_SOURCE),
+                           diags);
     kiln_module *m = ctx->al.fn(ctx->al.user, NULL, 0, sizeof *m);
     if (!m)
         return kl_call_end(&c, KILN_E_NOMEM, diags);

@@ -36,15 +36,17 @@ kiln_status kl_check_args(struct kl_call *c, const char *fn, const kiln_kernel *
             continue;
         const kiln_tensor *t = &args[i].u.tensor;
         if (t->ndim < 0 || t->ndim > KL_MAX_DIMS)
-            return kl_say(c, KL_K1809, KILN_E_ARG, "%s: array `%s` has %d dimensions; 0 to %d are "
-                                                   "possible", fn, args[i].name, t->ndim,
-                          KL_MAX_DIMS);
+            return kl_say(c, KL_K1809, KILN_E_ARG,
+                          "%s: array `%s` has %d dimensions; 0 to %d are "
+                          "possible",
+                          fn, args[i].name, t->ndim, KL_MAX_DIMS);
         if (t->ndim && !t->shape)
-            return kl_say(c, KL_K1809, KILN_E_ARG, "%s: array `%s` has no shape", fn,
-                          args[i].name);
+            return kl_say(c, KL_K1809, KILN_E_ARG, "%s: array `%s` has no shape", fn, args[i].name);
         if (!kiln_dtype_size(t->dtype))
-            return kl_say(c, KL_K1809, KILN_E_ARG, "%s: array `%s` has the unknown element type "
-                                                   "%d", fn, args[i].name, (int)t->dtype);
+            return kl_say(c, KL_K1809, KILN_E_ARG,
+                          "%s: array `%s` has the unknown element type "
+                          "%d",
+                          fn, args[i].name, (int)t->dtype);
         if (t->flags & ~(uint32_t)KILN_TENSOR_UNINIT)
             return kl_say(c, KL_K1809, KILN_E_ARG, "%s: array `%s` has unknown flags (%#x)", fn,
                           args[i].name, t->flags);

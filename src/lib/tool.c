@@ -34,8 +34,11 @@ static kiln_status emit(struct kl_call *c, void *arg)
         return KILN_E_COMPILE;
     uint32_t level = o->level ? o->level : ctx->opt.opt_level ? ctx->opt.opt_level : 2;
     bool ir = strcmp(o->stage, "ir") == 0;
-    const kl_pipeline p = {.level = level, .check = o->check != 0, .skip = o->skip,
-                           .stop_after = o->stop_after, .print_after = ir ? o->print_after : NULL,
+    const kl_pipeline p = {.level = level,
+                           .check = o->check != 0,
+                           .skip = o->skip,
+                           .stop_after = o->stop_after,
+                           .print_after = ir ? o->print_after : NULL,
                            .out = &e->out};
     kl_run_passes(f, &p, NULL);
     if (ir) {
@@ -83,8 +86,7 @@ kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args,
     kiln_status s = kl_call_begin(&c, &mod->ctx->al);
     if (s)
         return s;
-    struct emitting e = {.mod = mod, .k = k, .args = args, .n = n, .o = opts,
-                         .out = {.a = &c.tmp}};
+    struct emitting e = {.mod = mod, .k = k, .args = args, .n = n, .o = opts, .out = {.a = &c.tmp}};
     bool ast = strcmp(opts->stage, "ast") == 0;
     if (!ast && strcmp(opts->stage, "ir") != 0 && strcmp(opts->stage, "c") != 0)
         s = kl_say(&c, KL_K1809, KILN_E_ARG, "kl_tool_emit: there is no stage `%s`", opts->stage);
@@ -153,8 +155,8 @@ kiln_status kl_tool_resolve(kiln_kernel *k, const kiln_arg *args, size_t n, kl_t
     for (size_t i = 0; !s && i < k->nparam; i++) {
         const struct kl_boundparam *p = &q.bound.param[i];
         kl_tool_param *o = &out[i];
-        *o = (kl_tool_param){.name = k->param[i].name, .kind = k->param[i].kind,
-                             .dtype = (kiln_dtype)p->elem};
+        *o = (kl_tool_param){
+            .name = k->param[i].name, .kind = k->param[i].kind, .dtype = (kiln_dtype)p->elem};
         for (size_t j = 0; j < n; j++)
             o->given |= strcmp(args[j].name, o->name) == 0;
         if (o->kind == KILN_PARAM_ARRAY) {

@@ -32,8 +32,8 @@ enum {
     NAME = 65,
     STALE_TEMP = 3600 /* seconds after which a temporary name is left over */
 };
-#define MAGIC "KILNOBJ\n"
-#define MAX_ENTRY ((uint64_t)256 << 20)
+#define MAGIC       "KILNOBJ\n"
+#define MAX_ENTRY   ((uint64_t)256 << 20)
 #define DEFAULT_CAP ((uint64_t)256 << 20)
 
 struct kl_cache {

@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define OBJECT "o.so"
+#define OBJECT     "o.so"
 #define MAX_OBJECT ((off_t)256 << 20)
 
 /* ---- identity ---- */
@@ -31,7 +31,11 @@ static kiln_status ask_version(kl_cc *cc, uint32_t timeout_ms, char msg[KL_CC_MS
 {
     char out[1024];
     const char *const argv[] = {cc->path, "--version", NULL};
-    kl_child c = {.argv = argv, .in = -1, .cwd = -1, .timeout_ms = timeout_ms, .out = out,
+    kl_child c = {.argv = argv,
+                  .in = -1,
+                  .cwd = -1,
+                  .timeout_ms = timeout_ms,
+                  .out = out,
                   .nout = sizeof out};
     if (!kl_child_run(&c))
         snprintf(msg, KL_CC_MSG, "%.200s cannot be started: %s", cc->path, strerror(errno));
@@ -73,8 +77,8 @@ kiln_status kl_cc_probe(kl_cc *cc, const char *path, kl_cache *c, uint32_t timeo
         return KILN_E_TOOLCHAIN;
     }
     /* what a change of the compiler must change; the answer of --version costs 20 to 100 ms */
-    int64_t facts[] = {st.st_size,         st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
-                       st.st_ctim.tv_sec,  st.st_ctim.tv_nsec, (int64_t)st.st_ino,
+    int64_t facts[] = {st.st_size,        st.st_mtim.tv_sec,  st.st_mtim.tv_nsec,
+                       st.st_ctim.tv_sec, st.st_ctim.tv_nsec, (int64_t)st.st_ino,
                        (int64_t)st.st_dev};
     kl_sha256_init(&h);
     kl_sha256_str(&h, "cc --version");
@@ -103,6 +107,7 @@ kiln_status kl_cc_probe(kl_cc *cc, const char *path, kl_cache *c, uint32_t timeo
 
 /* for whom: any compiler, gcc, clang; and on which machine */
 enum { ANY = 0, GCC = 1, CLANG = 2 };
+/* clang-format off */
 static const struct { uint8_t who; bool x86; const char *flag; } flags[] = {
     {ANY, 0, "-std=gnu11"},
     {ANY, 0, "-w"}, /* what is quoted on failure shall be the error */
@@ -126,10 +131,13 @@ static const struct { uint8_t who; bool x86; const char *flag; } flags[] = {
     {ANY, 0, "-fno-stack-protector"},
     {ANY, 1, "-mprefer-vector-width=512"},
 };
+/* clang-format on */
 
 void kl_cc_flags(const kl_cc *cc, const char *level, bool debug, const char *flag[KL_CC_FLAGS])
 {
-    static const struct { const char *level, *flag; } march[] = {
+    static const struct {
+        const char *level, *flag;
+    } march[] = {
         {"x86-64-v3", "-march=x86-64-v3"},
         {"x86-64-v4", "-march=x86-64-v4"},
     };
@@ -263,12 +271,16 @@ static kiln_status run_in(const kl_alloc *al, const kl_cc_job *j, kl_privdir *d,
     memcpy(argv + n, tail, sizeof tail);
     int in = source_file(d, j->text, j->len);
     if (in < 0) {
-        snprintf(msg, KL_CC_MSG, "cannot store the source for the C compiler: %s",
-                 strerror(errno));
+        snprintf(msg, KL_CC_MSG, "cannot store the source for the C compiler: %s", strerror(errno));
         return KILN_E_TOOLCHAIN;
     }
-    kl_child c = {.argv = argv, .in = in, .cwd = d->fd, .capture_err = true,
-                  .timeout_ms = j->timeout_ms, .out = out, .nout = sizeof out};
+    kl_child c = {.argv = argv,
+                  .in = in,
+                  .cwd = d->fd,
+                  .capture_err = true,
+                  .timeout_ms = j->timeout_ms,
+                  .out = out,
+                  .nout = sizeof out};
     bool ran = kl_child_run(&c);
     if (!ran)
         snprintf(msg, KL_CC_MSG, "%.200s cannot be started: %s", argv[0], strerror(errno));
@@ -284,8 +296,8 @@ static kiln_status run_in(const kl_alloc *al, const kl_cc_job *j, kl_privdir *d,
     return s;
 }
 
-kiln_status kl_cc_run(const kl_alloc *al, const kl_cc_job *j, void **so, size_t *so_len,
-                      bool *kept, char msg[KL_CC_MSG])
+kiln_status kl_cc_run(const kl_alloc *al, const kl_cc_job *j, void **so, size_t *so_len, bool *kept,
+                      char msg[KL_CC_MSG])
 {
     kiln_status s = KILN_E_TOOLCHAIN;
     *so = NULL;
@@ -300,8 +312,7 @@ kiln_status kl_cc_run(const kl_alloc *al, const kl_cc_job *j, void **so, size_t 
         kl_privdir d;
         bool full = false;
         if (!kl_privdir_make(&d, where)) {
-            snprintf(msg, KL_CC_MSG, "no private folder can be made in /tmp: %s",
-                     strerror(errno));
+            snprintf(msg, KL_CC_MSG, "no private folder can be made in /tmp: %s", strerror(errno));
             return s;
         }
         s = run_in(al, j, &d, *kept, so, so_len, &full, msg);

@@ -63,8 +63,8 @@ int kl_dir_open(int at, const char *name, const char **why)
     struct stat st;
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) {
-        *why = errno == ELOOP || errno == ENOTDIR ? "it is a link or not a folder"
-                                                  : strerror(errno);
+        *why =
+            errno == ELOOP || errno == ENOTDIR ? "it is a link or not a folder" : strerror(errno);
         return -1;
     }
     *why = NULL;

@@ -123,8 +123,8 @@ static bool load_sealed(kl_object *o, const void *so, size_t n, const uint8_t ke
 }
 
 /* A file of its own name in a private folder, gone again once it is mapped. */
-static bool load_private(kl_object *o, const void *so, size_t n, kl_cache *c,
-                         const uint8_t key[32], char msg[512])
+static bool load_private(kl_object *o, const void *so, size_t n, kl_cache *c, const uint8_t key[32],
+                         char msg[512])
 {
     kl_privdir d;
     char name[4096], link[64], hex[65];
@@ -149,8 +149,7 @@ static bool load_private(kl_object *o, const void *so, size_t n, kl_cache *c,
 }
 
 kiln_status kl_object_load(const kl_alloc *al, const void *so, size_t n, kl_cache *c,
-                           const char *kept, const uint8_t key[32], kl_object **out,
-                           char msg[512])
+                           const char *kept, const uint8_t key[32], kl_object **out, char msg[512])
 {
     *out = NULL;
     msg[0] = 0;

@@ -10,7 +10,7 @@
 typedef struct kl_sha256 { uint32_t h[8]; uint64_t len; uint8_t buf[64]; } kl_sha256;
 void kl_sha256_init(kl_sha256 *s);
 void kl_sha256_add(kl_sha256 *s, const void *p, size_t n);
-void kl_sha256_str(kl_sha256 *s, const char *str); /* with its length: strings cannot run together */
+void kl_sha256_str(kl_sha256 *s, const char *str); /* with its length: strings stay apart */
 void kl_sha256_end(kl_sha256 *s, uint8_t out[32]);
 void kl_hex(char *out, const uint8_t *p, size_t n); /* 2n digits and a NUL */
 

@@ -23,8 +23,8 @@ static uint32_t ror(uint32_t x, unsigned n)
     do {                                                                                           \
         uint32_t t1 = (h) + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + (((e) & (f)) ^ (~(e) & (g))) + \
                       K[i] + w[i];                                                                 \
-        uint32_t t2 = (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) +                                      \
-                      (((a) & (b)) ^ ((a) & (c)) ^ ((b) & (c)));                                   \
+        uint32_t t2 =                                                                              \
+            (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + (((a) & (b)) ^ ((a) & (c)) ^ ((b) & (c)));     \
         (d) += t1;                                                                                 \
         (h) = t1 + t2;                                                                             \
     } while (0)

@@ -1,4 +1,4 @@
-/* common.h - what the tests of the public interface share: sources, a temporary folder, contexts. */
+/* common.h - what the tests of the public interface share: sources, folders, contexts. */
 #ifndef COMMON_H
 #define COMMON_H
 

@@ -23,13 +23,18 @@ static void tables(void **state)
         assert_non_null(kiln_status_name((kiln_status)odd[i]));
         assert_non_null(kiln_status_text((kiln_status)odd[i]));
     }
-    static const struct { kiln_dtype t; const char *name; size_t size; } types[] = {
-        {KILN_DTYPE_NONE, "none", 0}, {KILN_BOOL, "bool", 1}, {KILN_I8, "i8", 1},
-        {KILN_I16, "i16", 2}, {KILN_I32, "i32", 4}, {KILN_I64, "i64", 8}, {KILN_U8, "u8", 1},
-        {KILN_U16, "u16", 2}, {KILN_U32, "u32", 4}, {KILN_U64, "u64", 8}, {KILN_F16, "f16", 2},
-        {KILN_BF16, "bf16", 2}, {KILN_F32, "f32", 4}, {KILN_F64, "f64", 8},
-        {KILN_F8E4M3, "f8e4m3", 1}, {KILN_F8E5M2, "f8e5m2", 1}, {(kiln_dtype)16, "none", 0},
-        {(kiln_dtype)-1, "none", 0}, {(kiln_dtype)1000, "none", 0}};
+    static const struct {
+        kiln_dtype t;
+        const char *name;
+        size_t size;
+    } types[] = {
+        {KILN_DTYPE_NONE, "none", 0}, {KILN_BOOL, "bool", 1},      {KILN_I8, "i8", 1},
+        {KILN_I16, "i16", 2},         {KILN_I32, "i32", 4},        {KILN_I64, "i64", 8},
+        {KILN_U8, "u8", 1},           {KILN_U16, "u16", 2},        {KILN_U32, "u32", 4},
+        {KILN_U64, "u64", 8},         {KILN_F16, "f16", 2},        {KILN_BF16, "bf16", 2},
+        {KILN_F32, "f32", 4},         {KILN_F64, "f64", 8},        {KILN_F8E4M3, "f8e4m3", 1},
+        {KILN_F8E5M2, "f8e5m2", 1},   {(kiln_dtype)16, "none", 0}, {(kiln_dtype)-1, "none", 0},
+        {(kiln_dtype)1000, "none", 0}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         assert_string_equal(kiln_dtype_name(types[i].t), types[i].name);
         assert_int_equal(kiln_dtype_size(types[i].t), types[i].size);
@@ -184,7 +189,10 @@ static void options(void **state)
     assert_int_equal(try_options(&o, "K1809"), KILN_E_ARG);
     o.size = 8; /* an old caller */
     assert_int_equal(try_options(&o, NULL), KILN_OK);
-    struct { kiln_options o; uint64_t more[2]; } longer = {.o = init};
+    struct {
+        kiln_options o;
+        uint64_t more[2];
+    } longer = {.o = init};
     longer.o.size = sizeof longer; /* a newer one */
     assert_int_equal(try_options(&longer, NULL), KILN_OK);
     longer.more[1] = 1; /* that wants what we lack */
@@ -303,7 +311,9 @@ static int env_off(void)
         CHECK(kiln_options_from_env(&o) == KILN_E_ARG);
     }
     /* an older caller's struct is not written past its end */
-    struct { kiln_options o; } old;
+    struct {
+        kiln_options o;
+    } old;
     memset(&old, 0x5a, sizeof old);
     old.o.size = offsetof(kiln_options, cc);
     old.o.threads = 0;
@@ -348,9 +358,13 @@ static void setuid_program(void **state)
         skip();
     pid_t pid = fork();
     if (pid == 0) {
-        static const char *const env[] = {"KILN_CC=/evil/cc", "KILN_CACHE_DIR=/evil",
-                                          "KILN_KEEP=/evil", "KILN_THREADS=3", "HOME=/evil",
-                                          "XDG_CACHE_HOME=/evil", NULL};
+        static const char *const env[] = {"KILN_CC=/evil/cc",
+                                          "KILN_CACHE_DIR=/evil",
+                                          "KILN_KEEP=/evil",
+                                          "KILN_THREADS=3",
+                                          "HOME=/evil",
+                                          "XDG_CACHE_HOME=/evil",
+                                          NULL};
         if (setresuid(23456, 23456, 23456) != 0)
             _exit(9);
         execle(path, path, "--secure", (char *)NULL, (char *const *)(uintptr_t)env);
@@ -479,8 +493,9 @@ int main(int argc, char **argv)
         return getauxval(AT_SECURE) ? secure_child() : 8;
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(tables), T(binary_interface), T(nulls), T(buffers), T(options), T(options_are_copied),
-        T(environment), T(setuid_program), T(compile_errors), T(includes), T(reflection),
+        T(tables),         T(binary_interface),   T(nulls),       T(buffers),
+        T(options),        T(options_are_copied), T(environment), T(setuid_program),
+        T(compile_errors), T(includes),           T(reflection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

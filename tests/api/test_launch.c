@@ -30,7 +30,8 @@ static void launch_on(kiln_context *ctx)
     /* the known softmax: [0, 0, ln 2, 0, 0] in a block of 8 */
     float x[5] = {0, 0, 0.69314718f, 0, 0}, y[5];
     int64_t shape[2] = {1, 5};
-    kiln_arg a[2] = {{.name = "x", .kind = KILN_ARG_TENSOR}, {.name = "y", .kind = KILN_ARG_TENSOR}};
+    kiln_arg a[2] = {{.name = "x", .kind = KILN_ARG_TENSOR},
+                     {.name = "y", .kind = KILN_ARG_TENSOR}};
     a[0].u.tensor = (kiln_tensor){x, KILN_F32, 2, shape, NULL, sizeof x, 0};
     a[1].u.tensor = (kiln_tensor){y, KILN_F32, 2, shape, NULL, sizeof y, 0};
     assert_int_equal(kiln_launch(kiln_module_kernel(m, "softmax"), NULL, a, 2, NULL), KILN_OK);
@@ -103,14 +104,17 @@ static void launch_errors(void **state)
         fill(&d, 100);
         a[3] = (kiln_arg){.name = "B", .kind = KILN_ARG_INT, .u.i = 32};
         switch (i) {
-        case 0: n = 2; break;                       /* an array is missing */
-        case 1: a[3].name = "Q"; break;             /* unknown */
-        case 2: a[3].name = "a"; break;             /* a number for an array */
-        case 3: a[3] = a[0]; break;                 /* twice */
+        case 0: n = 2; break;           /* an array is missing */
+        case 1: a[3].name = "Q"; break; /* unknown */
+        case 2: a[3].name = "a"; break; /* a number for an array */
+        case 3: a[3] = a[0]; break;     /* twice */
         case 4: a[1].u.tensor.dtype = KILN_F64; break;
         case 5: a[1].u.tensor.dtype = KILN_DTYPE_NONE; break;
         case 6: a[1].u.tensor.dtype = (kiln_dtype)99; break;
-        case 7: a[1].u.tensor.ndim = 2; a[1].u.tensor.shape = other; break;
+        case 7:
+            a[1].u.tensor.ndim = 2;
+            a[1].u.tensor.shape = other;
+            break;
         case 8: a[1].u.tensor.ndim = 0; break;
         case 9: a[1].u.tensor.ndim = -1; break;
         case 10: a[1].u.tensor.ndim = 9; break;
@@ -119,21 +123,30 @@ static void launch_errors(void **state)
         case 13: a[1].u.tensor.shape = negative; break;
         case 14: a[1].u.tensor.data = NULL; break;
         case 15: a[1].u.tensor.size_bytes = 399; break;
-        case 16: a[1].u.tensor.strides = twice; break; /* not dense */
+        case 16: a[1].u.tensor.strides = twice; break;        /* not dense */
         case 17: a[1].u.tensor.data = (char *)d.a + 1; break; /* misaligned */
-        case 18: a[3].u.i = 0; break;               /* a constant out of range */
+        case 18: a[3].u.i = 0; break;                         /* a constant out of range */
         case 19: a[3].u.i = -5; break;
-        case 20: a[3].kind = KILN_ARG_FLOAT; a[3].u.f = 1.5; break;
+        case 20:
+            a[3].kind = KILN_ARG_FLOAT;
+            a[3].u.f = 1.5;
+            break;
         case 21: a[3].kind = KILN_ARG_TYPE; break;
         case 22: a[3].kind = (kiln_arg_kind)0; break;
         case 23: a[3].kind = (kiln_arg_kind)5; break;
         case 24: a[3].name = NULL; break;
-        case 25: a[3].name = "n"; a[3].u.i = 101; break; /* disagrees with the shapes */
+        case 25:
+            a[3].name = "n";
+            a[3].u.i = 101;
+            break; /* disagrees with the shapes */
         case 26: a[1].u.tensor.flags = 0x80; break;
         case 27: stream = (kiln_stream *)(void *)&d; break;
         case 28: a[3].u.i = INT64_MAX; break;
-        case 29: { static int64_t huge[1] = {INT64_MAX};
-            a[0].u.tensor.shape = a[1].u.tensor.shape = a[2].u.tensor.shape = huge; break; }
+        case 29: {
+            static int64_t huge[1] = {INT64_MAX};
+            a[0].u.tensor.shape = a[1].u.tensor.shape = a[2].u.tensor.shape = huge;
+            break;
+        }
         default:
             kiln_module_free(m);
             kiln_context_free(ctx);
@@ -168,16 +181,19 @@ static void infer_shape(void **state)
     kiln_dtype t = KILN_DTYPE_NONE;
     int32_t nd = 0;
     int64_t shape[8] = {0};
-    assert_int_equal(kiln_infer_shape(kiln_module_kernel(m, "add"), d.arg + 1, 2, "y", &t, &nd,
-                                      shape, NULL), KILN_OK);
+    assert_int_equal(
+        kiln_infer_shape(kiln_module_kernel(m, "add"), d.arg + 1, 2, "y", &t, &nd, shape, NULL),
+        KILN_OK);
     assert_int_equal(t, KILN_F32);
     assert_int_equal(nd, 1);
     assert_int_equal(shape[0], 123);
-    assert_int_equal(kiln_infer_shape(kiln_module_kernel(m, "add"), d.arg + 1, 2, "y", NULL, NULL,
-                                      NULL, NULL), KILN_OK);
+    assert_int_equal(
+        kiln_infer_shape(kiln_module_kernel(m, "add"), d.arg + 1, 2, "y", NULL, NULL, NULL, NULL),
+        KILN_OK);
     kiln_diags *g = NULL; /* nothing determines n */
-    assert_int_equal(kiln_infer_shape(kiln_module_kernel(m, "add"), NULL, 0, "y", &t, &nd, shape,
-                                      &g), KILN_E_ARG);
+    assert_int_equal(
+        kiln_infer_shape(kiln_module_kernel(m, "add"), NULL, 0, "y", &t, &nd, shape, &g),
+        KILN_E_ARG);
     assert_int_equal(kiln_diags_count(g), 1);
     kiln_diags_free(g);
     kiln_module_free(m);
@@ -288,10 +304,14 @@ static void cache_states(void **state)
     static struct data d;
     const char *cc = counting_cc();
     snprintf(dir, sizeof dir, "%s/cache", root);
-    static const struct { bool cache, damage; kiln_cache_state want; int runs; } steps[] = {
-        {false, false, KILN_CACHE_OFF, 1},  {true, false, KILN_CACHE_MISS, 2},
-        {true, false, KILN_CACHE_HIT, 2},   {true, true, KILN_CACHE_STALE, 3},
-        {true, false, KILN_CACHE_HIT, 3},   {false, false, KILN_CACHE_OFF, 4},
+    static const struct {
+        bool cache, damage;
+        kiln_cache_state want;
+        int runs;
+    } steps[] = {
+        {false, false, KILN_CACHE_OFF, 1}, {true, false, KILN_CACHE_MISS, 2},
+        {true, false, KILN_CACHE_HIT, 2},  {true, true, KILN_CACHE_STALE, 3},
+        {true, false, KILN_CACHE_HIT, 3},  {false, false, KILN_CACHE_OFF, 4},
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (steps[i].damage)
@@ -492,8 +512,8 @@ static void *work(void *arg)
             k = kiln_module_kernel(own, "add");
         }
         fill(d, 1 + (int64_t)(w->seed >> 8) % MAXN);
-        d->arg[3] = (kiln_arg){.name = "B", .kind = KILN_ARG_INT,
-                               .u.i = 1 << (4 + (w->seed >> 24) % 3)};
+        d->arg[3] =
+            (kiln_arg){.name = "B", .kind = KILN_ARG_INT, .u.i = 1 << (4 + (w->seed >> 24) % 3)};
         kiln_spec *sp = NULL;
         if (w->seed >> 21 & 1)
             w->failed |= kiln_specialize(k, d->arg, 4, &sp, NULL) != 0;
@@ -620,10 +640,10 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(launch_interp), T(launch_checked), T(launch_cpu), T(launch_errors), T(infer_shape),
-        T(uninitialised), T(cache_states), T(specialize_many), T(launches_are_cheap),
-        T(failing_compiler), T(keeps_files), T(threads_interp), T(threads_cpu), T(forked_host),
-        T(rounding_mode),
+        T(launch_interp),      T(launch_checked),   T(launch_cpu),    T(launch_errors),
+        T(infer_shape),        T(uninitialised),    T(cache_states),  T(specialize_many),
+        T(launches_are_cheap), T(failing_compiler), T(keeps_files),   T(threads_interp),
+        T(threads_cpu),        T(forked_host),      T(rounding_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

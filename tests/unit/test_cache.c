@@ -580,11 +580,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(hits_and_misses),   T(no_folder),         T(flipped_bytes),
-        T(wrong_lengths),     T(wrong_key),         T(planted_entries),
-        T(refused_folders),   T(unwritable_folder), T(folder_goes_away),
-        T(full_disk_and_failing_rename), T(eviction), T(left_overs),
-        T(killed_writers),    T(no_memory),
+        T(hits_and_misses),  T(no_folder),
+        T(flipped_bytes),    T(wrong_lengths),
+        T(wrong_key),        T(planted_entries),
+        T(refused_folders),  T(unwritable_folder),
+        T(folder_goes_away), T(full_disk_and_failing_rename),
+        T(eviction),         T(left_overs),
+        T(killed_writers),   T(no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,9 +37,33 @@
 /* ---- calls that fail ---- */
 
 enum fn {
-    OPEN, OPENAT, READ, WRITE, CLOSE_, PIPE2, SPAWN, ACTIONS, ATTR, MEMFD, MKDIR, MKDIRAT, DLOPEN,
-    DLSYM, FSTAT, RENAMEAT, UNLINKAT, FCNTL, READLINK, POLL, WAITPID, FDOPENDIR, FSTATAT, FUTIMENS,
-    LSEEK, THREAD, NFN
+    OPEN,
+    OPENAT,
+    READ,
+    WRITE,
+    CLOSE_,
+    PIPE2,
+    SPAWN,
+    ACTIONS,
+    ATTR,
+    MEMFD,
+    MKDIR,
+    MKDIRAT,
+    DLOPEN,
+    DLSYM,
+    FSTAT,
+    RENAMEAT,
+    UNLINKAT,
+    FCNTL,
+    READLINK,
+    POLL,
+    WAITPID,
+    FDOPENDIR,
+    FSTATAT,
+    FUTIMENS,
+    LSEEK,
+    THREAD,
+    NFN
 };
 
 static atomic_int armed = -1; /* enum fn; -1: none */
@@ -67,7 +91,10 @@ static void *real(const char *name)
     ret fn params;                                                                                 \
     ret fn params                                                                                  \
     {                                                                                              \
-        static union { void *p; ret(*f) params; } u;                                               \
+        static union {                                                                             \
+            void *p;                                                                               \
+            ret(*f) params;                                                                        \
+        } u;                                                                                       \
         if (!u.p)                                                                                  \
             u.p = real(#fn);                                                                       \
         if (fails(which))                                                                          \
@@ -100,13 +127,15 @@ WRAP(int, futimens, FUTIMENS, -1, (int fd, const struct timespec t[2]), (fd, t))
 WRAP(off_t, lseek, LSEEK, -1, (int fd, off_t at, int how), (fd, at, how))
 WRAP(void *, dlopen, DLOPEN, NULL, (const char *path, int flags), (path, flags))
 WRAP(int, pthread_create, THREAD, code,
-     (pthread_t * t, const pthread_attr_t *attr, void *(*f)(void *), void *arg),
-     (t, attr, f, arg))
+     (pthread_t * t, const pthread_attr_t *attr, void *(*f)(void *), void *arg), (t, attr, f, arg))
 
 /* a failing close still closes, as it does on Linux */
 int close(int fd)
 {
-    static union { void *p; int (*f)(int); } u;
+    static union {
+        void *p;
+        int (*f)(int);
+    } u;
     if (!u.p)
         u.p = real("close");
     int r = u.f(fd);
@@ -118,7 +147,10 @@ int close(int fd)
     int fn params;                                                                                 \
     int fn params                                                                                  \
     {                                                                                              \
-        static union { void *p; int (*f) params; } u;                                              \
+        static union {                                                                             \
+            void *p;                                                                               \
+            int(*f) params;                                                                        \
+        } u;                                                                                       \
         va_list ap;                                                                                \
         va_start(ap, last);                                                                        \
         mode_t mode = last & O_CREAT ? va_arg(ap, mode_t) : 0;                                     \
@@ -135,7 +167,10 @@ WRAP_OPEN(openat, OPENAT, (int at, const char *path, int flags, ...), (at, path,
 
 int fcntl(int fd, int cmd, ...)
 {
-    static union { void *p; int (*f)(int, int, ...); } u;
+    static union {
+        void *p;
+        int (*f)(int, int, ...);
+    } u;
     va_list ap;
     va_start(ap, cmd);
     long arg = va_arg(ap, long);
@@ -160,7 +195,8 @@ static kiln_status way(const char *cache, const char *keep)
     enum { N = 1000 };
     static float y[N], a[N];
     static const int64_t n[1] = {N};
-    kiln_arg g[2] = {{.name = "y", .kind = KILN_ARG_TENSOR}, {.name = "a", .kind = KILN_ARG_TENSOR}};
+    kiln_arg g[2] = {{.name = "y", .kind = KILN_ARG_TENSOR},
+                     {.name = "a", .kind = KILN_ARG_TENSOR}};
     kiln_options o = KILN_OPTIONS_INIT;
     kiln_context *ctx = NULL;
     kiln_module *m = NULL;
@@ -248,19 +284,35 @@ static void quick_compiler(void)
 static void each_call_fails(void **state)
 {
     (void)state;
-    static const struct { enum fn f; const char *name; int code[4]; } table[] = {
-        {OPEN, "open", {EMFILE, EACCES}},      {OPENAT, "openat", {EMFILE, EACCES, EIO}},
-        {READ, "read", {EIO, EINTR}},          {WRITE, "write", {ENOSPC, EIO, EINTR}},
-        {CLOSE_, "close", {EIO}},              {PIPE2, "pipe2", {EMFILE}},
-        {SPAWN, "posix_spawn", {EAGAIN, ENOMEM}}, {ACTIONS, "file_actions_init", {ENOMEM}},
-        {ATTR, "spawnattr_init", {ENOMEM}},    {MEMFD, "memfd_create", {ENOSYS, EMFILE, EACCES}},
-        {MKDIR, "mkdir", {EACCES, ENOSPC}},    {MKDIRAT, "mkdirat", {EACCES, ENOSPC, EEXIST}},
-        {DLOPEN, "dlopen", {ENOMEM}},          {FSTAT, "fstat", {EIO}},
-        {RENAMEAT, "renameat", {ENOSPC, ESTALE, EXDEV}}, {UNLINKAT, "unlinkat", {EIO}},
-        {FCNTL, "fcntl", {EMFILE, EPERM}},     {READLINK, "readlink", {EACCES}},
-        {POLL, "poll", {EINTR, ENOMEM}},       {WAITPID, "waitpid", {EINTR, ECHILD}},
-        {FDOPENDIR, "fdopendir", {ENOMEM}},    {FSTATAT, "fstatat", {EIO}},
-        {FUTIMENS, "futimens", {EACCES}},      {LSEEK, "lseek", {EIO}},
+    static const struct {
+        enum fn f;
+        const char *name;
+        int code[4];
+    } table[] = {
+        {OPEN, "open", {EMFILE, EACCES}},
+        {OPENAT, "openat", {EMFILE, EACCES, EIO}},
+        {READ, "read", {EIO, EINTR}},
+        {WRITE, "write", {ENOSPC, EIO, EINTR}},
+        {CLOSE_, "close", {EIO}},
+        {PIPE2, "pipe2", {EMFILE}},
+        {SPAWN, "posix_spawn", {EAGAIN, ENOMEM}},
+        {ACTIONS, "file_actions_init", {ENOMEM}},
+        {ATTR, "spawnattr_init", {ENOMEM}},
+        {MEMFD, "memfd_create", {ENOSYS, EMFILE, EACCES}},
+        {MKDIR, "mkdir", {EACCES, ENOSPC}},
+        {MKDIRAT, "mkdirat", {EACCES, ENOSPC, EEXIST}},
+        {DLOPEN, "dlopen", {ENOMEM}},
+        {FSTAT, "fstat", {EIO}},
+        {RENAMEAT, "renameat", {ENOSPC, ESTALE, EXDEV}},
+        {UNLINKAT, "unlinkat", {EIO}},
+        {FCNTL, "fcntl", {EMFILE, EPERM}},
+        {READLINK, "readlink", {EACCES}},
+        {POLL, "poll", {EINTR, ENOMEM}},
+        {WAITPID, "waitpid", {EINTR, ECHILD}},
+        {FDOPENDIR, "fdopendir", {ENOMEM}},
+        {FSTATAT, "fstatat", {EIO}},
+        {FUTIMENS, "futimens", {EACCES}},
+        {LSEEK, "lseek", {EIO}},
         {THREAD, "pthread_create", {EAGAIN}},
     };
     enum { COLD, WARM, KEEP };
@@ -293,9 +345,8 @@ static void each_call_fails(void **state)
                         fail_msg("%s fails (%s), call %ld: a descriptor is left open",
                                  table[i].name, strerror(code), n);
                     /* where folders cannot be removed, they stay until they are old */
-                    if (table[i].f != UNLINKAT && table[i].f != OPENAT &&
-                        table[i].f != FDOPENDIR && table[i].f != FSTAT &&
-                        count(cache, ".tmp.") + count(keep, ".tmp."))
+                    if (table[i].f != UNLINKAT && table[i].f != OPENAT && table[i].f != FDOPENDIR &&
+                        table[i].f != FSTAT && count(cache, ".tmp.") + count(keep, ".tmp."))
                         fail_msg("%s fails (%s), call %ld: a temporary name is left over",
                                  table[i].name, strerror(code), n);
                     if (!hit) {

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -52,10 +53,21 @@ int memfd_create(const char *name, unsigned flags)
     return (int)syscall(SYS_memfd_create, name, flags);
 }
 
+/* and disks look full */
+static int full;
+int fstatvfs(int fd, struct statvfs *s)
+{
+    (void)fd;
+    memset(s, 0, sizeof *s);
+    s->f_frsize = 4096;
+    s->f_bavail = full ? 0 : 1 << 20;
+    return 0;
+}
+
 static int teardown(void **state)
 {
     (void)state;
-    no_memfd = 0;
+    no_memfd = full = 0;
     return nftw(root, rm_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -95,7 +107,9 @@ static void sha_is(const char *text, size_t n, size_t step, const char *want)
 static void sha256_vectors(void **state)
 {
     (void)state;
-    static const struct { const char *text, *hex; } v[] = {
+    static const struct {
+        const char *text, *hex;
+    } v[] = {
         {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
         {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
         {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
@@ -411,7 +425,8 @@ static void kernel_text(char *out, size_t n, const uint8_t key[32], int term)
              "PUB const unsigned char kiln_key_%s[32] = {%s};\n"
              "PUB void k_%s(const unsigned long *p, const long *g, long b, long e, char *s)\n"
              "{ (void)g; (void)s; for (long i = b; i < e; i++) ((int *)p[0])[i] += %d; }\n"
-             "#undef PUB\n", hex, bytes, hex, term);
+             "#undef PUB\n",
+             hex, bytes, hex, term);
 }
 
 static void cc_probe(void **state)
@@ -497,8 +512,13 @@ static kiln_status build(struct built *b, const char *path, kl_cache *c, const c
     if (strncmp(path, "/usr/", 5) == 0)
         assert_int_equal(kl_cc_probe(&cc, path, c, 20000, msg), KILN_OK);
     const char *level = kl_cpu_level();
-    kl_cc_job j = {.cc = &cc, .cache = c, .text = text, .len = strlen(text),
-                   .level = level ? level : "", .keep = keep, .keep_name = "kern",
+    kl_cc_job j = {.cc = &cc,
+                   .cache = c,
+                   .text = text,
+                   .len = strlen(text),
+                   .level = level ? level : "",
+                   .keep = keep,
+                   .keep_name = "kern",
                    .timeout_ms = timeout};
     return kl_cc_run(&kl_alloc_libc, &j, &b->so, &b->n, &b->kept, b->msg);
 }
@@ -597,23 +617,25 @@ static void objects_are_separate(void **state)
         kl_object *o[3];
         no_memfd = mode;
         for (int i = 0; i < 3; i++)
-            assert_int_equal(kl_object_load(&kl_alloc_libc, b[i].so, b[i].n, c, NULL, key[i],
-                                            &o[i], msg), KILN_OK);
+            assert_int_equal(
+                kl_object_load(&kl_alloc_libc, b[i].so, b[i].n, c, NULL, key[i], &o[i], msg),
+                KILN_OK);
         for (int i = 0; i < 3; i++)
             assert_int_equal(adds(o[i], key[i]), 10 + i);
         assert_int_equal(adds(o[2], key[3]), 13);
         /* close one and load another: it may get the same descriptor */
         kl_object_free(o[0]);
-        assert_int_equal(kl_object_load(&kl_alloc_libc, b[2].so, b[2].n, c, NULL, key[3], &o[0],
-                                        msg), KILN_OK);
+        assert_int_equal(
+            kl_object_load(&kl_alloc_libc, b[2].so, b[2].n, c, NULL, key[3], &o[0], msg), KILN_OK);
         assert_int_equal(adds(o[0], key[3]), 13);
         for (int i = 0; i < 3; i++)
             kl_object_free(o[i]);
         /* in turn, always through the same number */
         for (int i = 0; i < 6; i++) {
             int w = i % 3;
-            assert_int_equal(kl_object_load(&kl_alloc_libc, b[w].so, b[w].n, c, NULL, key[w],
-                                            &o[0], msg), KILN_OK);
+            assert_int_equal(
+                kl_object_load(&kl_alloc_libc, b[w].so, b[w].n, c, NULL, key[w], &o[0], msg),
+                KILN_OK);
             assert_int_equal(adds(o[0], key[w]), 10 + w);
             kl_object_free(o[0]);
         }
@@ -662,7 +684,8 @@ static void environment_is_clean(void **state)
     snprintf(dump, sizeof dump, "%s/dump", root);
     snprintf(body, sizeof body,
              "{ env; echo FDS $(ls /proc/$$/fd | tr '\\n' ' '); pwd; stat -c %%a .;"
-             " cat /proc/self/status | grep SigBlk; cat; } > %s; exit 1", dump);
+             " cat /proc/self/status | grep SigBlk; cat; } > %s; exit 1",
+             dump);
     const char *p = script("spy", body);
     int leak = open("/etc/passwd", O_RDONLY); /* the host does not use O_CLOEXEC */
     leak = dup2(leak, 77);
@@ -717,10 +740,17 @@ static void hostile_environment(void **state)
     assert_non_null(f);
     fprintf(f, "#error hijacked\n");
     fclose(f);
-    static const char *const vars[] = {"PATH", "CPATH", "C_INCLUDE_PATH", "COMPILER_PATH",
-                                       "GCC_EXEC_PREFIX", "LIBRARY_PATH", "TMPDIR",
-                                       "LD_LIBRARY_PATH", "CCC_OVERRIDE_OPTIONS",
-                                       "COLLECT_GCC_OPTIONS", "DEPENDENCIES_OUTPUT"};
+    static const char *const vars[] = {"PATH",
+                                       "CPATH",
+                                       "C_INCLUDE_PATH",
+                                       "COMPILER_PATH",
+                                       "GCC_EXEC_PREFIX",
+                                       "LIBRARY_PATH",
+                                       "TMPDIR",
+                                       "LD_LIBRARY_PATH",
+                                       "CCC_OVERRIDE_OPTIONS",
+                                       "COLLECT_GCC_OPTIONS",
+                                       "DEPENDENCIES_OUTPUT"};
     enum { N = sizeof vars / sizeof *vars };
     char *old[N];
     for (int i = 0; i < N; i++) {
@@ -816,6 +846,24 @@ static void bad_compilers(void **state)
     kl_cache_close(c);
 }
 
+/* The compiler cannot write beside the cache: it gets another place. */
+static void full_disk(void **state)
+{
+    (void)state;
+    struct built b;
+    char body[200];
+    kl_cache *c = cache_at("c");
+    snprintf(body, sizeof body, "case $PWD in */c/*) exit 1;; esac; cp %s/any o.so", root);
+    const char *p = script("picky", body);
+    script("any", "an object");
+    full = 0;
+    assert_int_equal(build(&b, p, c, "x", NULL, 20000), KILN_E_TOOLCHAIN);
+    full = 1;
+    assert_int_equal(build(&b, p, c, "x", NULL, 20000), KILN_OK);
+    free(b.so);
+    kl_cache_close(c);
+}
+
 static void source_errors_are_quoted(void **state)
 {
     (void)state;
@@ -839,8 +887,7 @@ static void keeps_files(void **state)
     char dir[128], path[200];
     kl_cache *c = no_cache();
     snprintf(dir, sizeof dir, "%s/keep", root);
-    assert_int_equal(build(&b, system_cc(), c, "int f(void) { return 1; }\n", dir, 60000),
-                     KILN_OK);
+    assert_int_equal(build(&b, system_cc(), c, "int f(void) { return 1; }\n", dir, 60000), KILN_OK);
     assert_true(b.kept);
     snprintf(path, sizeof path, "%s/kern.c", dir);
     assert_int_equal(stat(path, &st), 0);
@@ -879,8 +926,7 @@ static void loads_kept_file(void **state)
     for (int tampered = 0; tampered < 2; tampered++) {
         if (tampered)
             assert_int_equal(chmod(path, 0666), 0);
-        assert_int_equal(kl_object_load(&kl_alloc_libc, b.so, b.n, c, path, key, &o, msg),
-                         KILN_OK);
+        assert_int_equal(kl_object_load(&kl_alloc_libc, b.so, b.n, c, path, key, &o, msg), KILN_OK);
         assert_int_equal(adds(o, key), 3);
         bool by_name = false;
         FILE *f = fopen("/proc/self/maps", "r");
@@ -939,16 +985,33 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(sha256_vectors), T(sha256_splits), T(cpu), T(pool_runs_each_once),
-        T(pool_uses_its_threads), T(pool_of_several_callers), T(pool_of_many_items),
+        T(sha256_vectors),
+        T(sha256_splits),
+        T(cpu),
+        T(pool_runs_each_once),
+        T(pool_uses_its_threads),
+        T(pool_of_several_callers),
+        T(pool_of_many_items),
 #if defined(__x86_64__)
         T(pool_floating_point),
 #endif
-        T(pool_after_fork), T(pool_signals), T(cc_probe), T(cc_probe_sees_changes),
-        T(cc_probe_refuses), T(cc_compiles), T(objects_are_separate), T(object_needs_nothing),
-        T(environment_is_clean), T(hostile_environment), T(bad_compilers),
-        T(source_errors_are_quoted), T(keeps_files), T(loads_kept_file),
-        T(host_that_ignores_sigchld), T(host_with_closed_stdio),
+        T(pool_after_fork),
+        T(pool_signals),
+        T(cc_probe),
+        T(cc_probe_sees_changes),
+        T(cc_probe_refuses),
+        T(cc_compiles),
+        T(objects_are_separate),
+        T(object_needs_nothing),
+        T(environment_is_clean),
+        T(hostile_environment),
+        T(bad_compilers),
+        T(full_disk),
+        T(source_errors_are_quoted),
+        T(keeps_files),
+        T(loads_kept_file),
+        T(host_that_ignores_sigchld),
+        T(host_with_closed_stdio),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
