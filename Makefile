@@ -49,6 +49,11 @@ $(O)/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
+# The build id is part of cache keys: version and a checksum of what the library is made of.
+IDSRC := $(LIBSRC) $(wildcard src/*/*.def src/*/*.h src/gen/*/*.def src/gen/*/*.h src/gen/*/*.inc include/*.h)
+$(O)/src/lib/info.o: $(IDSRC)
+$(O)/src/lib/info.o: KL_CPPFLAGS += -DKL_BUILD_ID='"$(VER)-$(shell cat $(IDSRC) | cksum | cut -d" " -f1)"'
+
 # Kiln sources that #include <...> finds
 EMBED := $(sort $(wildcard src/lang/include/*.kiln))
 $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
