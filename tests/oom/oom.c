@@ -26,7 +26,7 @@ struct counter {
     bool sticky;  /* and all after it */
     long blocks;
     size_t bytes;
-    bool wrong;   /* a block was freed or grown with another size than it had */
+    bool wrong; /* a block was freed or grown with another size than it had */
 };
 
 struct head { /* in front of each block: its size */
@@ -110,8 +110,8 @@ static void make_args(struct args *g, int rank)
     for (int i = 0; i < 3; i++) {
         g->a[i].name = names[i];
         g->a[i].kind = KILN_ARG_TENSOR;
-        g->a[i].u.tensor = (kiln_tensor){i == 1 ? (void *)y : (void *)x, KILN_F32, rank, g->shape,
-                                         NULL, 0, 0};
+        g->a[i].u.tensor =
+            (kiln_tensor){i == 1 ? (void *)y : (void *)x, KILN_F32, rank, g->shape, NULL, 0, 0};
     }
 }
 
@@ -321,8 +321,8 @@ int main(void)
     static const struct {
         const char *name;
         kiln_status (*f)(kiln_context *, kiln_diags **);
-    } all[] = {{"compile", only_compile}, {"bad source", compile_bad}, {"launch", launch_both},
-               {"specialize", specialize}, {"bad launch", bad_launch}, {"infer", infer},
+    } all[] = {{"compile", only_compile},  {"bad source", compile_bad}, {"launch", launch_both},
+               {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer},
                {"buffers", buffers}};
     strcpy(root, "/tmp/kiln-test-XXXXXX");
     if (!mkdtemp(root))

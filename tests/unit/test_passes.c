@@ -189,8 +189,8 @@ static kl_val g_reduce(struct gen *g)
     struct kl_type t = *type_of(g, v);
     enum kl_op op = ops[rnd(9)];
     uint8_t cls = kl_ops[op].cls;
-    if (!t.rank || (cls == KL_C_NUM && t.elem == KL_bool) || (cls == KL_C_FLT && t.elem != KL_f32) ||
-        (cls == KL_C_BIT && t.elem == KL_f32))
+    if (!t.rank || (cls == KL_C_NUM && t.elem == KL_bool) ||
+        (cls == KL_C_FLT && t.elem != KL_f32) || (cls == KL_C_BIT && t.elem == KL_f32))
         return (kl_val){0};
     union kl_attr at = {.red = {.op = (uint16_t)op, .axis = (uint8_t)rnd(t.rank)}};
     t.dim[at.red.axis] = 1;
@@ -260,10 +260,10 @@ static kl_val g_insert(struct gen *g)
     uint32_t dim[4], rank = subscripts(g, t.rank, t.dim, v + 1, &at, dim);
     v[1 + t.rank] = want(g, t.elem, rank, dim);
     kl_val r = emit(g, KL_OP_insert, (kl_typ){0}, v, 2 + t.rank, at);
-    if (rnd(2)) /* and take it out again */
-        g->val[g->n++] = r, r = emit(g, KL_OP_extract, tile(g, t.elem, rank, dim),
-                                     (memcpy(v, &r, sizeof r), v), 1 + t.rank, at);
-    return r;
+    if (rnd(2))
+        return r;
+    v[0] = g->val[g->n++] = r; /* and take it out again */
+    return emit(g, KL_OP_extract, tile(g, t.elem, rank, dim), v, 1 + t.rank, at);
 }
 
 /* A place in one of the arrays, whose views have rank 1 and 2 in turn. */
@@ -445,7 +445,8 @@ static kl_fn *random_fn(kl_arena *a, bool alias)
         arr[i] = kl_block_param(&g->b, kl_array(f, elem[i / 2], 1));
     }
     for (uint32_t i = 0; i < NSCALAR; i++) {
-        struct kl_param p = {"s", KL_P_SCALAR, (uint8_t)sc[i], 0, (uint16_t)(NARR + i), false, false};
+        uint16_t decl = (uint16_t)(NARR + i);
+        struct kl_param p = {"s", KL_P_SCALAR, (uint8_t)sc[i], 0, decl, false, false};
         kl_param_add(f, p);
         g->val[g->n++] = kl_block_param(&g->b, kl_scalar(f, sc[i]));
     }

@@ -53,8 +53,9 @@ static int teardown(void **state)
 static void stages(void **state)
 {
     static float x[10];
-    static const struct { const char *stage, *has; } table[] = {
-        {"ast", "twice"}, {"ir", "program_id"}, {"c", "void twice("}};
+    static const struct {
+        const char *stage, *has;
+    } table[] = {{"ast", "twice"}, {"ir", "program_id"}, {"c", "void twice("}};
     (void)state;
     arg[0].u.tensor.data = x;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -85,8 +86,10 @@ static void pass_options(void **state)
         assert_true(strlen(kl_tool_pass_doc(i)) > 0);
     }
     const kl_tool_emit_opts bad[] = {
-        {.stage = "ir", .skip = unknown},        {.stage = "ir", .stop_after = "nonsense"},
-        {.stage = "ir", .print_after = "nonsense"}, {.stage = "nonsense"},
+        {.stage = "ir", .skip = unknown},
+        {.stage = "ir", .stop_after = "nonsense"},
+        {.stage = "ir", .print_after = "nonsense"},
+        {.stage = "nonsense"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *out = NULL;
