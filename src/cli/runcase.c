@@ -57,6 +57,15 @@ static bool has_code(const kiln_diags *d, const char *code)
     return false;
 }
 
+/* The diagnostic to show: an error before the warnings that may stand in front of it. */
+static const kiln_diag *first(const kiln_diags *d)
+{
+    for (size_t i = 0; i < kiln_diags_count(d); i++)
+        if (kiln_diags_at(d, i)->severity == KILN_ERROR)
+            return kiln_diags_at(d, i);
+    return kiln_diags_at(d, 0);
+}
+
 static bool expects(const struct kl_case *c, enum kl_expectkind kind, const char *code)
 {
     for (size_t i = 0; i < c->nexpect; i++)
@@ -92,7 +101,7 @@ static void settle(struct file *f, struct one *r, kiln_status st, const kiln_dia
             continue;
         if (!has_code(d, e->name)) {
             const char *what = e->kind == KL_EXPECT_ERROR ? "error" : "finding";
-            const kiln_diag *g = kiln_diags_at(d, 0);
+            const kiln_diag *g = first(d);
             fail(f, r, "%s %s was expected, and %s%s%s came", what, e->name, g ? g->code : "none",
                  g ? ": " : "", g ? g->text : "");
             return;
@@ -287,7 +296,7 @@ static void launch_cpu(struct file *f, struct one *r)
         st = kiln_specialize(r->k, r->cpu.arg, r->cpu.n, &r->spec, &d);
     if (r->spec && kiln_spec_get_info(r->spec)->device == KILN_DEVICE_INTERP) {
         /* the C compiler or the code generator failed, and the library falls back */
-        const kiln_diag *g = kiln_diags_at(d, 0);
+        const kiln_diag *g = first(d);
         fail(f, r, "it is interpreted on the CPU, too%s%.*s", g ? ": " : "",
              g ? (int)strcspn(g->text, "\n") : 0, g ? g->text : "");
     }
@@ -368,7 +377,7 @@ static void not_compiled(struct file *f, kiln_status st, const kiln_diags *d)
 {
     f->broken = true;
     if (!f->cases.n) {
-        const kiln_diag *g = kiln_diags_at(d, 0);
+        const kiln_diag *g = first(d);
         printf("FAIL %s: it does not compile: %s%s%s\n", f->path, g ? g->code : "", g ? ": " : "",
                g ? g->text : kiln_status_text(st));
         f->t->failed++;

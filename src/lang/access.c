@@ -130,7 +130,7 @@ static kl_value array_access(kl_elab *e, const kl_node *n, struct kl_arr *arr)
     }
     for (uint32_t i = 0; i < given; i++)
         subscript(e, n->kid[i + 1], &arr->ext[i], acc);
-    for (uint32_t i = given; i < arr->rank; i++) {
+    for (uint32_t i = given; i < arr->rank && !acc->bad; i++) {
         kl_node all = {.kind = KL_N_ALL, .span = n->span};
         if (!arr->ext[i].konst) {
             kl_note(kl_err(e, KL_K0315, n->span, "`%s` has rank %u, and here %s %u subscript%s",
@@ -174,10 +174,14 @@ kl_value kl_load(kl_elab *e, kl_value v, const kl_value *fill, const kl_value *m
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];
     kl_access_shape(v.acc, &rank, dim);
-    if (arr->param && e->mode == KL_CHECK)
+    if (arr->param && e->mode == KL_CHECK && !e->trial)
         arr->param->flags |= KL_NF_READ;
     if (!usable(e, arr, s))
         return kl_bad(s);
+    if (!e->fx) {
+        kl_err(e, KL_K0403, s, "`%s` has no elements outside a program", arr->name);
+        return kl_bad(s);
+    }
     kl_value fl = {0}, mk = {0};
     if (fill) {
         fl = kl_move(e, *fill, (enum kl_elem)arr->elem, KL_MOVE, "the fill");
@@ -214,7 +218,7 @@ void kl_store(kl_elab *e, kl_value acc, kl_value v, const kl_value *mask, kl_spa
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];
     kl_access_shape(acc.acc, &rank, dim);
-    if (arr->param && e->mode == KL_CHECK)
+    if (arr->param && e->mode == KL_CHECK && !e->trial)
         arr->param->flags |= KL_NF_WRITTEN;
     if (arr->isconst) {
         struct kl_diag *g = kl_err(e, KL_K0316, acc.span, "`%s` is const and may not be written", arr->name);
@@ -290,7 +294,7 @@ kl_value kl_coord(kl_elab *e, kl_value v, uint32_t d, kl_span s)
 
 /* ---- parts of tiles ---- */
 
-static struct kl_access *tile_subscripts(kl_elab *e, const kl_value *t, const kl_node *n)
+struct kl_access *kl_tile_subscripts(kl_elab *e, const kl_value *t, const kl_node *n)
 {
     uint32_t given = n->nkid - 1;
     struct kl_access *acc = kl_new(e->a, struct kl_access);
@@ -308,50 +312,44 @@ static struct kl_access *tile_subscripts(kl_elab *e, const kl_value *t, const kl
     return acc->bad ? NULL : acc;
 }
 
-static kl_value tile_part(kl_elab *e, kl_value t, const kl_node *n)
+kl_value kl_tile_part(kl_elab *e, kl_value t, const struct kl_access *acc, kl_span s)
 {
-    struct kl_access *acc = tile_subscripts(e, &t, n);
-    if (!acc)
-        return kl_bad(n->span);
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];
     kl_access_shape(acc, &rank, dim);
-    kl_value r = kl_rt(e, (enum kl_elem)t.elem, rank, dim, (kl_val){0}, n->span);
+    kl_value r = kl_rt(e, (enum kl_elem)t.elem, rank, dim, (kl_val){0}, s);
     if (kl_emitting(e)) {
         kl_val args[KL_MAX_DIMS + 1];
         union kl_attr attr = {0};
         args[0] = kl_ir(e, &t);
         uint32_t k = 1 + starts(e, acc, args + 1, &attr);
-        e->b.loc = n->span;
+        e->b.loc = s;
         r.ir = kl_emit(&e->b, KL_OP_extract, kl_irtype(e, (enum kl_elem)t.elem, rank, dim), args, k,
                        attr);
     }
     return r;
 }
 
-kl_value kl_tile_replace(kl_elab *e, kl_value t, const kl_node *n, kl_value v)
+kl_value kl_tile_replace(kl_elab *e, kl_value t, const struct kl_access *acc, kl_value v, kl_span s)
 {
-    struct kl_access *acc = tile_subscripts(e, &t, n);
-    if (!acc || v.kind != KL_V_TILE)
-        return kl_bad(n->span);
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];
     kl_access_shape(acc, &rank, dim);
     v = kl_move(e, v, (enum kl_elem)t.elem, KL_MOVE, "the value assigned");
     v = kl_fit(e, v, rank, dim, "the value assigned");
     if (v.kind != KL_V_TILE)
-        return kl_bad(n->span);
+        return kl_bad(s);
     if (kl_emitting(e)) {
         kl_val args[KL_MAX_DIMS + 2];
         union kl_attr attr = {0};
         args[0] = kl_ir(e, &t);
         uint32_t k = 1 + starts(e, acc, args + 1, &attr);
         args[k++] = kl_ir(e, &v);
-        e->b.loc = n->span;
+        e->b.loc = s;
         t.ir = kl_emit(&e->b, KL_OP_insert, e->f->ins[args[0].id].type, args, k, attr);
         t.konst = t.known = false;
     }
-    t.span = n->span;
+    t.span = s;
     return t;
 }
 
@@ -370,7 +368,8 @@ kl_value kl_index(kl_elab *e, const kl_node *n)
         kl_err(e, KL_K0315, n->span, "a scalar has no subscripts");
         return kl_bad(n->span);
     }
-    return tile_part(e, base, n);
+    struct kl_access *acc = kl_tile_subscripts(e, &base, n);
+    return acc ? kl_tile_part(e, base, acc, n->span) : kl_bad(n->span);
 }
 
 /* ---- arrays and views ---- */

@@ -238,7 +238,10 @@ static int64_t stride_of(const kiln_tensor *t, uint32_t d)
 
 static void deduce(struct binder *s)
 {
-    for (bool more = true; more;) {
+    /* strides of extents up to 1 mean nothing, but are better than no value: last */
+    bool weak = false;
+    for (bool more = true; s->ok && (more || !weak);) {
+        weak |= !more;
         more = false;
         for (uint32_t p = 0; p < s->n; p++) {
             const kl_node *n = s->params->kid[p];
@@ -249,7 +252,7 @@ static void deduce(struct binder *s)
             for (uint32_t i = 0; i < dims->nkid; i++) {
                 if (dims->kid[i])
                     more |= deduce_from(s, dims->kid[i], t->shape[i], n->name);
-                if (str && i < str->nkid && str->kid[i] && t->shape[i] > 1)
+                if (str && i < str->nkid && str->kid[i] && (weak || t->shape[i] > 1))
                     more |= deduce_from(s, str->kid[i], stride_of(t, i), n->name);
             }
         }
@@ -537,14 +540,26 @@ static bool place(struct binder *s, uint32_t p)
     return true;
 }
 
-/* May two elements of one array lie in the same place?  Exact for strides that nest. */
+/* May two elements of one array lie in the same place?  Exact up to rank 2 and for strides
+ * that nest. */
 static bool coincides(const struct kl_boundparam *b)
 {
     int64_t reach = 0; /* largest offset that smaller strides reach */
     bool used[KL_MAX_DIMS] = {false};
+    int32_t wide[KL_MAX_DIMS], n = 0;
     for (int32_t i = 0; i < b->rank; i++)
         if (b->ext[i] == 0)
             return false;
+        else if (b->ext[i] > 1)
+            wide[n++] = i;
+    if (n == 2) { /* i * p = j * q for small i and j */
+        int64_t p = b->str[wide[0]], q = b->str[wide[1]], g = p < 0 ? -p : p, h = q < 0 ? -q : q;
+        if (p == 0 || q == 0)
+            return true;
+        for (int64_t r; h; h = r)
+            r = g % h, g = h;
+        return (p < 0 ? -p : p) / g < b->ext[wide[1]] && (q < 0 ? -q : q) / g < b->ext[wide[0]];
+    }
     for (int32_t k = 0; k < b->rank; k++) {
         int32_t best = -1;
         int64_t bs = INT64_MAX;

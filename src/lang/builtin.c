@@ -161,6 +161,34 @@ static bool take_args(kl_elab *e, const struct kl_builtin *b, const kl_node *n, 
     return true;
 }
 
+/* Functions that look at several elements of a tile. */
+static bool mixes(const struct kl_builtin *b, uint32_t args)
+{
+    static kl_builtin_fn *const all[] = {kl_call_reduce, kl_call_argmax, kl_call_reduce_fn, kl_call_dot,
+                                         kl_call_broadcast, kl_call_reshape, kl_call_trans, kl_call_permute,
+                                         kl_call_cat, kl_call_flip};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (b->fn == all[i])
+            return true;
+    return b->fn == kl_call_minmax && args == 1;
+}
+
+/* Where scalars are expanded to tiles, a sum would be one over what are separate elements. */
+static bool mixes_elements(kl_elab *e, const struct kl_builtin *b, const struct kl_args *a)
+{
+    if (!e->fx || !e->fx->lifted || !mixes(b, a->n))
+        return false;
+    bool touched = false;
+    for (uint32_t i = 0; i < a->n; i++)
+        touched |= kl_mentions_taint(e->fx, a->pos[i]);
+    if (!touched)
+        return false;
+    struct kl_diag *g = kl_err(e, KL_K0403, a->s, "`%s` would mix the elements of tiles that `%s` takes one "
+                               "at a time", a->call->name, e->fx->fn->name);
+    kl_note(g, e->fx->fn->name_span, "its parameters are scalars; declare them as tiles or `auto`");
+    return true;
+}
+
 kl_value kl_call(kl_elab *e, const kl_node *n)
 {
     kl_sym *s = kl_sym_find(e, n->name);
@@ -185,7 +213,7 @@ kl_value kl_call(kl_elab *e, const kl_node *n)
         named.name = n->name;
         a = (struct kl_args){.call = n, .s = n->span};
         do_notyet(e, &named, &a);
-    } else if (take_args(e, b, n, &a)) {
+    } else if (take_args(e, b, n, &a) && !mixes_elements(e, b, &a)) {
         kl_value v = b->fn(e, b, &a);
         v.span = n->span;
         return v;

@@ -32,7 +32,7 @@ kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     kl_value acc = get_access(e, a), fill = {0}, mask = {0};
     bool has;
     if (a->n > 1)
-        fill = kl_rvalue(e, a->pos[1]);
+        fill = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem);
     if (!get_mask(e, a, &mask, &has) || acc.kind == KL_V_ERR || (a->n > 1 && fill.kind != KL_V_TILE))
         return kl_bad(a->s);
     return kl_load(e, acc, a->n > 1 ? &fill : NULL, has ? &mask : NULL, a->s);
@@ -41,7 +41,7 @@ kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 kl_value kl_call_store(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
-    kl_value acc = get_access(e, a), v = kl_arg_value(e, a, 1), mask = {0};
+    kl_value acc = get_access(e, a), v = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem), mask = {0};
     bool has;
     kl_value none = {.kind = KL_V_VOID, .span = a->s};
     if (!get_mask(e, a, &mask, &has) || acc.kind == KL_V_ERR || v.kind != KL_V_TILE)
@@ -82,7 +82,7 @@ kl_value kl_call_given(kl_elab *e, const struct kl_builtin *b, struct kl_args *a
         return kl_bad(a->s);
     }
     kl_value r = kl_typed(KL_bool, v.arr->given, a->s);
-    if (e->mode == KL_CHECK && v.arr->param && v.arr->param->flags & KL_NF_OPTIONAL) {
+    if (e->mode == KL_CHECK && !e->trial && v.arr->param && v.arr->param->flags & KL_NF_OPTIONAL) {
         r.known = false;
         r.sym = kl_symbol(e, "given(%s)", v.arr->name);
     }
@@ -102,6 +102,11 @@ kl_value kl_call_size(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
         return kl_bad(a->s);
     if (!known || k < 0 || k >= rank) {
         kl_err(e, KL_K0402, d.span, "dimension %lld of rank %u", (long long)k, rank);
+        return kl_bad(a->s);
+    }
+    if (v.kind == KL_V_ARRAY && v.arr->unbounded) {
+        kl_note(kl_err(e, KL_K0402, a->s, "the extent of `%s` is not known", v.arr->name), v.arr->decl,
+                "declared here without one");
         return kl_bad(a->s);
     }
     if (v.kind == KL_V_ARRAY)

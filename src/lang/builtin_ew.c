@@ -98,7 +98,8 @@ kl_value kl_two_args(kl_elab *e, const struct kl_builtin *b, kl_value x, kl_valu
 kl_value kl_call_int2(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     kl_value x = kl_arg_value(e, a, 0), y = kl_arg_value(e, a, 1);
-    if (!need_int(e, &x, b->name) | !need_int(e, &y, b->name))
+    bool first = need_int(e, &x, b->name), second = need_int(e, &y, b->name);
+    if (!first || !second)
         return kl_bad(a->s);
     return kl_two_args(e, b, x, y, a->s);
 }
@@ -126,10 +127,22 @@ kl_value kl_call_fma(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     kl_value x = kl_arg_value(e, a, 0), y = kl_arg_value(e, a, 1), z = kl_arg_value(e, a, 2);
     kl_span s = a->s;
-    /* the common type of three: by pairs, twice round */
-    if (!kl_unify(e, &x, &y, s, b->name) || !kl_unify(e, &x, &z, s, b->name) ||
-        !kl_unify(e, &x, &y, s, b->name))
-        return kl_bad(a->s);
+    /* the common type of three: by pairs, twice round; constants take that of the others */
+    kl_value *v[3] = {&x, &y, &z};
+    if (x.untyped && y.untyped && z.untyped && (b->op == KL_OP_fma || x.dec || y.dec || z.dec))
+        x = kl_give_type(e, x, KL_f32);
+    for (int i = 0; i < 2; i++)
+        if (v[0]->untyped) {
+            kl_value *first = v[0];
+            v[0] = v[1], v[1] = v[2], v[2] = first;
+        }
+    if (v[1]->untyped) {
+        kl_value *last = v[1];
+        v[1] = v[2], v[2] = last;
+    }
+    for (int i = 0; i < 4; i++)
+        if (!kl_unify(e, v[0], v[i % 2 + 1], s, b->name))
+            return kl_bad(a->s);
     if (b->op == KL_OP_fma && (!kl_need_float(e, &x, b->name) || !kl_need_float(e, &y, b->name) ||
                                !kl_need_float(e, &z, b->name)))
         return kl_bad(a->s);

@@ -118,7 +118,7 @@ static kl_value fold_fn(kl_elab *e, kl_sym *fn, kl_value v, uint32_t axis, bool 
     r = kl_move(e, r, (enum kl_elem)v.elem, KL_MOVE, "the value of the function");
     if (kl_emitting(e)) {
         kl_val y = r.kind == KL_V_TILE ? kl_ir(e, &r) : (kl_val){0};
-        bool pure = kl_block_is_pure(e, blk, NULL);
+        bool pure = !kl_block_uses_memory(e, blk);
         if (y.id)
             kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, &y, 1, (union kl_attr){0});
         kl_leave_block(e, saved);
@@ -207,7 +207,7 @@ kl_value kl_call_dot(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     memcpy(dim, x.dim, sizeof dim);
     dim[r - 1] = y.dim[r - 1];
     enum kl_elem ae = el ? dot_acc(el) : KL_elem_none;
-    c = kl_move(e, c, ae, KL_MOVE, "the accumulator");
+    c = kl_move(e, c, ae, KL_ARG, "the accumulator");
     c = kl_fit(e, c, r, dim, "the accumulator");
     if (c.kind != KL_V_TILE)
         return kl_bad(a->s);

@@ -4,13 +4,13 @@
  * elaborated once with tiles, element by element.  Locals declared scalar become tiles
  * where their value depends on such a parameter; which ones is found first by following
  * names through assignments (`taint`). */
-#include "lang/elab.h"
+#include "lang/stmt.h"
 
 enum { MAX_DEPTH = 64, MAX_EXPANDED = 20000, MAX_PARAMS = 64 };
 
 /* ---- taint ---- */
 
-static bool tainted(const struct kl_fctx *fx, const char *name)
+bool kl_tainted(const struct kl_fctx *fx, const char *name)
 {
     for (uint32_t i = 0; i < fx->taint.n; i++)
         if (fx->taint.v[i] == name)
@@ -18,14 +18,14 @@ static bool tainted(const struct kl_fctx *fx, const char *name)
     return false;
 }
 
-static bool mentions_taint(const struct kl_fctx *fx, const kl_node *n)
+bool kl_mentions_taint(const struct kl_fctx *fx, const kl_node *n)
 {
     if (!n)
         return false;
-    if (n->kind == KL_N_NAME && tainted(fx, n->name))
+    if (n->kind == KL_N_NAME && kl_tainted(fx, n->name))
         return true;
     for (uint32_t i = 0; i < n->nkid; i++)
-        if (mentions_taint(fx, n->kid[i]))
+        if (kl_mentions_taint(fx, n->kid[i]))
             return true;
     return false;
 }
@@ -36,17 +36,39 @@ static bool spread_taint(kl_elab *e, struct kl_fctx *fx, const kl_node *n)
     if (!n)
         return false;
     const char *name = NULL;
-    if (n->kind == KL_N_VAR && n->nkid > 2 && mentions_taint(fx, n->kid[2]))
+    if (n->kind == KL_N_VAR && n->nkid > 2 && kl_mentions_taint(fx, n->kid[2]))
         name = n->name;
-    if (n->kind == KL_N_ASSIGN && n->kid[0] && n->kid[0]->kind == KL_N_NAME && mentions_taint(fx, n->kid[1]))
+    if (n->kind == KL_N_ASSIGN && n->kid[0] && n->kid[0]->kind == KL_N_NAME && kl_mentions_taint(fx, n->kid[1]))
         name = n->kid[0]->name;
-    if (name && !tainted(fx, name)) {
+    if (name && !kl_tainted(fx, name)) {
         kl_push(e->a, &fx->taint, name);
         changed = true;
     }
     for (uint32_t i = 0; i < n->nkid; i++)
         changed |= spread_taint(e, fx, n->kid[i]);
     return changed;
+}
+
+/* Parameters that the body assigns hold a value of each element from the start. */
+static void widen_params(kl_elab *e, struct kl_fctx *fx)
+{
+    const kl_node *params = fx->fn->kid[1], *body = fx->fn->kid[2];
+    while (spread_taint(e, fx, body))
+        ;
+    for (kl_sym *s = e->scope->head; s; s = s->next) {
+        if (s->kind != KL_S_VAR || s->val.kind != KL_V_TILE || !kl_tainted(fx, s->name) || !kl_assigns(body, s->name))
+            continue;
+        bool scalar = false;
+        for (uint32_t i = 0; i < params->nkid; i++)
+            scalar |= params->kid[i]->name == s->name && !params->kid[i]->kid[1];
+        kl_value v = s->val;
+        v.ir = e->var.v[s->var].ir;
+        v = scalar ? kl_stretch(e, v, fx->lift_rank, fx->lift_dim) : v;
+        if (v.kind != KL_V_TILE)
+            continue;
+        e->var.v[s->var].ir = v.ir;
+        s->val = v;
+    }
 }
 
 /* ---- parameters ---- */
@@ -215,11 +237,21 @@ static bool bind_value(kl_elab *e, struct kl_fctx *fx, const kl_node *p, kl_valu
     }
     kl_sym *s = kl_sym_add(e, KL_S_VAR, p->name, p->name_span);
     s->used = true;
+    s->isconst = p->flags & KL_NF_CONST;
     s->val = v;
     s->var = kl_var_new(e, kl_emitting(e) ? kl_ir(e, &v) : (kl_val){0}, KL_DEF);
     if (v.konst) /* a variable may be assigned: it is no constant */
         s->val.konst = s->val.known = false;
     return true;
+}
+
+/* An argument or default value of a parameter: `?:` of constants takes its type. */
+static kl_value expr_for(kl_elab *e, const kl_node *n, const kl_node *p)
+{
+    const kl_node *t = p->kind == KL_N_PARAM ? p->kid[0] : NULL;
+    enum kl_elem el = t && t->kind == KL_N_TYPE ? kl_elem_by_name(t->name, (uint32_t)strlen(t->name)) : KL_elem_none;
+    e->want = n->kind == KL_N_COND ? (uint8_t)el : 0;
+    return kl_expr(e, n);
 }
 
 /* ---- expansion ---- */
@@ -235,11 +267,21 @@ static bool recursion(kl_elab *e, kl_sym *fn, kl_span at)
             return true;
         }
     if (depth > MAX_DEPTH || ++e->expanded > MAX_EXPANDED) {
-        kl_err(e, KL_K0802, at, depth > MAX_DEPTH ? "functions are nested deeper than 64 calls"
-                                                  : "more than 20000 calls were expanded");
+        kl_limit(e, at, depth > MAX_DEPTH ? "functions are nested deeper than 64 calls"
+                                          : "more than 20000 calls were expanded", NULL);
         return true;
     }
     return false;
+}
+
+/* A single return at the end needs no flags. */
+static bool returns_early(const kl_node *body)
+{
+    unsigned jumps = 0;
+    for (uint32_t i = 0; i < body->nkid; i++)
+        if (i + 1 < body->nkid || body->kid[i]->kind != KL_N_RETURN)
+            jumps |= kl_jumps(body->kid[i]);
+    return jumps & KL_HAS_RETURN;
 }
 
 /* Elaborate the body; parameters are bound already. */
@@ -258,14 +300,7 @@ static kl_value run_body(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
                 fn->decl, "declared here");
         return kl_bad(fx->call);
     }
-    while (fx->lifted && spread_taint(e, fx, body))
-        ;
-    /* a single return at the end needs no flags */
-    unsigned jumps = 0;
-    for (uint32_t i = 0; i < body->nkid; i++)
-        if (i + 1 < body->nkid || body->kid[i]->kind != KL_N_RETURN)
-            jumps |= kl_jumps(body->kid[i]);
-    if (jumps & KL_HAS_RETURN) {
+    if (returns_early(body)) {
         kl_val no = {0};
         if (kl_emitting(e))
             no = kl_cst(&e->b, kl_scalar(e->f, KL_bool), 0);
@@ -288,6 +323,47 @@ static kl_value run_body(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
     return fx->has_value ? v : kl_bad(fx->call);
 }
 
+/* A slot that holds the result needs its type before the first return.  Of `auto` a trial
+ * run without IR finds it. */
+static void find_result(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
+{
+    const kl_node *type = fn->node->kid[0];
+    fx->ret_type.kind = KL_V_ERR;
+    if (type->kind == KL_N_TYPE && strcmp(type->name, "void") == 0)
+        return;
+    if (!is_auto(type)) {
+        bool ok;
+        e->quiet++; /* run_body says it */
+        enum kl_elem el = kl_eval_type(e, type, &ok);
+        e->quiet--;
+        if (ok)
+            fx->ret_type = kl_rt(e, el, fx->lifted ? fx->lift_rank : 0, fx->lift_dim, (kl_val){0}, fx->call);
+        return;
+    }
+    struct kl_fctx keep = *fx;
+    kl_scope *scope = e->scope;
+    kl_sym *head = scope->head;
+    uint32_t nvar = e->var.n, expanded = e->expanded, mark = e->saved;
+    struct kl_varstate *state = kl_save_vars(e, nvar);
+    e->mode = KL_CHECK;
+    e->quiet++;
+    e->trial = true;
+    run_body(e, fx, fn);
+    e->trial = false;
+    e->quiet--;
+    e->mode = KL_LOWER;
+    kl_value found = fx->ret_type;
+    bool has = fx->has_value;
+    *fx = keep;
+    if (has)
+        fx->ret_type = found;
+    e->scope = scope, scope->head = head;
+    memcpy(e->var.v, state, nvar * sizeof *state);
+    e->var.n = nvar;
+    e->expanded = expanded;
+    e->saved = mark;
+}
+
 static kl_value expand(kl_elab *e, kl_sym *fn, kl_value *arg, kl_span s)
 {
     const kl_node *params = fn->node->kid[1];
@@ -304,13 +380,13 @@ static kl_value expand(kl_elab *e, kl_sym *fn, kl_value *arg, kl_span s)
     kl_scope_push(e, home);
     for (uint32_t i = 0; i < params->nkid; i++) {
         const kl_node *p = params->kid[i];
-        if (p->kind != KL_N_PARAM) {
-            ok = false;
+        if (p->kind != KL_N_PARAM || !p->kid[0]) {
+            ok = false; /* said already */
             continue;
         }
         if (arg[i].kind == KL_V_VOID) { /* not given: the default, in terms of earlier ones */
             e->fx = fx;
-            arg[i] = kl_expr(e, p->kid[3]);
+            arg[i] = expr_for(e, p->kid[3], p);
             e->fx = fx->up;
         }
         if (p->flags & KL_NF_GLOBAL)
@@ -323,31 +399,11 @@ static kl_value expand(kl_elab *e, kl_sym *fn, kl_value *arg, kl_span s)
     kl_value r = kl_bad(s);
     if (ok) {
         e->fx = fx;
+        if (fx->lifted)
+            widen_params(e, fx);
         kl_scope_push(e, NULL);
-        bool in_loop_return = fn->node->kid[2]->nkid > 1 && kl_jumps(fn->node->kid[2]) & KL_HAS_RETURN;
-        if (kl_emitting(e) && in_loop_return) {
-            /* A return inside a loop needs the type of the result before the loop: a trial run
-             * without IR finds it. */
-            struct kl_fctx keep = *fx;
-            kl_scope *scope = e->scope;
-            kl_sym *head = scope->head;
-            uint32_t nvar = e->var.n;
-            struct kl_varstate *state = kl_new_n(e->a, struct kl_varstate, nvar);
-            memcpy(state, e->var.v, nvar * sizeof *state);
-            e->mode = KL_CHECK;
-            e->quiet++;
-            run_body(e, fx, fn);
-            e->quiet--;
-            e->mode = KL_LOWER;
-            kl_value type = fx->ret_type;
-            bool has = fx->has_value;
-            *fx = keep;
-            fx->ret_type = type;
-            fx->ret_type.kind = has ? KL_V_TILE : KL_V_ERR;
-            e->scope = scope, scope->head = head;
-            memcpy(e->var.v, state, nvar * sizeof *state);
-            e->var.n = nvar;
-        }
+        if (kl_emitting(e) && returns_early(fn->node->kid[2]))
+            find_result(e, fx, fn);
         r = run_body(e, fx, fn);
     }
     e->fx = fx->up;
@@ -362,8 +418,8 @@ kl_value kl_expand_values(kl_elab *e, kl_sym *fn, const kl_value *arg, uint32_t 
     kl_value v[MAX_PARAMS];
     const kl_node *params = fn->node->kid[1];
     if (params->nkid != n) {
-        kl_note(kl_err(e, KL_K0401, s, "`%s` takes %u arguments, and here it gets %u", fn->name,
-                       params->nkid, n),
+        kl_note(kl_err(e, KL_K0401, s, "`%s` takes %u argument%s, and here it gets %u", fn->name,
+                       params->nkid, params->nkid == 1 ? "" : "s", n),
                 fn->decl, "declared here");
         return kl_bad(s);
     }
@@ -409,7 +465,7 @@ kl_value kl_expand(kl_elab *e, kl_sym *fn, const kl_node *call)
         if (i >= params->nkid) {
             continue;
         }
-        arg[i] = kl_expr(e, n);
+        arg[i] = expr_for(e, n, params->kid[i]);
         if (arg[i].kind == KL_V_VOID) {
             kl_load_if_access(e, arg[i]);
             arg[i] = kl_bad(n->span);

@@ -99,6 +99,7 @@ static void add_scalar(kl_elab *e, kl_node *p, kl_val ir)
     s->param = true;
     s->val = ok ? kl_rt(e, el, 0, NULL, (kl_val){0}, p->span) : kl_bad(p->span);
     s->var = kl_var_new(e, ir, KL_DEF);
+    s->isconst = p->flags & KL_NF_CONST;
 }
 
 /* A name in an extent that is no parameter: what the host gives cannot determine it. */
@@ -119,6 +120,9 @@ static bool extents_known(kl_elab *e, const kl_node *p, const kl_node *n)
             kl_fix(g, n->span, "%s", near);
         else
             kl_fix(g, (kl_span){p->span.beg, p->span.beg}, "i64 %s, ", n->name);
+        kl_sym *missing = kl_sym_add(e, KL_S_CONST, n->name, n->span); /* said once */
+        missing->val = kl_bad(n->span);
+        missing->used = true;
         return false;
     }
     bool ok = true;
@@ -263,8 +267,8 @@ static void clauses(kl_elab *e, const kl_node *list)
 static void body(kl_elab *e, kl_node *kernel)
 {
     struct kl_fctx fx = {.fn = kernel, .kernel = true, .isvoid = true};
+    clauses(e, kernel->kid[1]); /* outside any program */
     e->fx = &fx;
-    clauses(e, kernel->kid[1]);
     const kl_node *b = kernel->kid[2];
     unsigned jumps = 0;
     for (uint32_t i = 0; i + 1 < b->nkid; i++)
@@ -325,6 +329,27 @@ static void check_kernel(kl_module_ast *m, kl_node *kernel, kl_diags *d)
         warn_unused(e, kernel);
 }
 
+/* What the parameters of a function cannot be, whether it is called or not. */
+static void check_function(const kl_node *fn, kl_diags *d)
+{
+    const kl_node *params = fn->kid[1];
+    for (uint32_t i = 0; i < params->nkid; i++) {
+        const kl_node *p = params->kid[i];
+        if (p->kind != KL_N_PARAM)
+            continue;
+        if (p->flags & KL_NF_TYPEPARAM)
+            kl_diag(d, KL_K0603, p->span, "a function has no type parameters; a name that is not declared "
+                    "in the type of a parameter is deduced from the argument");
+        else if (p->flags & KL_NF_OPTIONAL)
+            kl_diag(d, KL_K0603, p->span, "only arrays of a kernel are optional; give `%s` a default value",
+                    p->name);
+        else if (kl_param_strides(p))
+            kl_diag(d, KL_K0317, p->kid[2]->span, "a parameter of a function has the strides of the argument");
+        else if (p->flags & KL_NF_GLOBAL && !kl_param_dims(p))
+            kl_diag(d, KL_K0317, p->span, "an array has extents, as in `global f32 %s[n]`", p->name);
+    }
+}
+
 void kl_check(kl_module_ast *m, kl_diags *d)
 {
     uint32_t errors = d->nerr;
@@ -332,6 +357,9 @@ void kl_check(kl_module_ast *m, kl_diags *d)
         kl_elab e;
         kl_elab_init(&e, KL_CHECK, m->a, m, d);
     }
+    for (uint32_t i = 0; i < m->root->nkid; i++)
+        if (m->root->kid[i]->kind == KL_N_FUNC)
+            check_function(m->root->kid[i], d);
     for (uint32_t i = 0; i < m->kernels.n; i++)
         for (uint32_t k = 0; k < i; k++)
             if (m->kernels.v[i]->name == m->kernels.v[k]->name)

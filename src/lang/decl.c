@@ -39,16 +39,19 @@ static void declare_const(kl_elab *e, const kl_node *v, const kl_node *type)
     s->val = x;
 }
 
-static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type)
+static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type, bool isconst)
 {
     const kl_node *dims = v->nkid > 0 ? v->kid[0] : NULL, *init = v->nkid > 2 ? v->kid[2] : NULL;
     bool isauto = type->kind == KL_N_TYPE && strcmp(type->name, "auto") == 0, ok = true;
     if (v->nkid > 1 && v->kid[1])
         kl_err(e, KL_K0317, v->kid[1]->span, "a tile has no strides; `global` declares a view of memory");
-    kl_value x = init ? kl_rvalue(e, init) : (kl_value){.kind = KL_V_VOID};
+    kl_value t = {.kind = KL_V_TILE, .span = v->span};
+    if (!isauto)
+        t.elem = (uint8_t)kl_eval_type(e, type, &ok);
+    kl_value x = init ? kl_rvalue_for(e, init, (enum kl_elem)t.elem) : (kl_value){.kind = KL_V_VOID};
     if (init && init->kind == KL_N_UNARY && init->op == KL_TK_AND)
         ok = false;
-    kl_value t = {.kind = KL_V_TILE, .span = v->span};
+    bool each = e->fx && e->fx->lifted && kl_tainted(e->fx, v->name);
     if (isauto) {
         if (!init) {
             kl_err(e, KL_K0206, v->span, "`auto %s` takes its type from a value; give it one", v->name);
@@ -58,11 +61,12 @@ static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type)
             ok = false;
         } else {
             x = kl_concrete(e, x);
+            if (each && x.kind == KL_V_TILE && kl_assigns(e->fx->fn->kid[2], v->name))
+                x = kl_stretch(e, x, e->fx->lift_rank, e->fx->lift_dim); /* holds any element's later */
             t = x;
             t.konst = t.known = t.untyped = false;
         }
     } else {
-        t.elem = (uint8_t)kl_eval_type(e, type, &ok);
         if (dims) {
             if (dims->nkid > KL_MAX_RANK) {
                 kl_err(e, KL_K0802, dims->span, "a tile has at most rank %d", KL_MAX_RANK);
@@ -77,13 +81,15 @@ static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type)
                 }
                 t.rank++;
             }
-        } else if (e->fx && e->fx->lifted) {
-            for (uint32_t i = 0; i < e->fx->taint.n; i++)
-                if (e->fx->taint.v[i] == v->name) {
-                    t.rank = e->fx->lift_rank;
-                    memcpy(t.dim, e->fx->lift_dim, sizeof t.dim);
-                    break;
-                }
+            if (ok && each) {
+                kl_err(e, KL_K0302, v->span, "`%s` would be a tile for each element: `%s` has parameters "
+                       "declared as scalars and is called with tiles", v->name, e->fx->fn->name);
+                ok = false;
+            }
+            ok = ok && kl_tile_fits(e, t.rank, t.dim, v->span);
+        } else if (each) {
+            t.rank = e->fx->lift_rank;
+            memcpy(t.dim, e->fx->lift_dim, sizeof t.dim);
         }
         if (ok && init) {
             const char *what = kl_printf(e->a, "the value of `%s`", v->name);
@@ -92,6 +98,7 @@ static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type)
         }
     }
     kl_sym *s = kl_sym_add(e, KL_S_VAR, v->name, v->name_span);
+    s->isconst = isconst && init;
     if (!ok || (init && x.kind != KL_V_TILE)) {
         s->val = kl_bad(v->span);
         s->var = kl_var_new(e, (kl_val){0}, KL_DEF);
@@ -117,7 +124,7 @@ void kl_declare(kl_elab *e, const kl_node *n)
         } else if (!e->fx) {
             kl_err(e, KL_K0207, v->span, "a variable outside a kernel or function; write constexpr");
         } else {
-            declare_var(e, v, type);
+            declare_var(e, v, type, n->flags & KL_NF_CONST);
         }
     }
 }
@@ -145,10 +152,19 @@ static kl_value update(kl_elab *e, const kl_node *n, kl_value cur, kl_value rhs)
         return rhs;
     if (cur.kind != KL_V_TILE || rhs.kind != KL_V_TILE)
         return kl_bad(n->span);
-    rhs = kl_fit(e, rhs, cur.rank, cur.dim, "the right side");
+    if (!rhs.untyped) /* a constant takes its type first */
+        rhs = kl_fit(e, rhs, cur.rank, cur.dim, "the right side");
     int tok = n->kind == KL_N_INCDEC ? (n->op == KL_TK_INC ? KL_TK_ADD : KL_TK_SUB) : binary_of(n->op);
     kl_value r = kl_binary(e, tok, cur, rhs, n->name_span);
     return r.kind == KL_V_TILE ? kl_cast(e, r, (enum kl_elem)cur.elem) : r;
+}
+
+static struct kl_access *subscripts_of(kl_elab *e, const kl_value *tile, const kl_node *index)
+{
+    if (tile->rank)
+        return kl_tile_subscripts(e, tile, index);
+    kl_err(e, KL_K0315, index->span, "a scalar has no subscripts");
+    return NULL;
 }
 
 void kl_assign(kl_elab *e, const kl_node *n)
@@ -173,7 +189,7 @@ void kl_assign(kl_elab *e, const kl_node *n)
     }
     if (s->kind == KL_S_ARRAY && l->kind == KL_N_INDEX) {
         kl_value acc = kl_expr(e, l);
-        kl_value v = kl_rvalue(e, r);
+        kl_value v = kl_rvalue_for(e, r, n->op == KL_TK_ASSIGN ? (enum kl_elem)acc.elem : KL_elem_none);
         if (acc.kind != KL_V_ACCESS || v.kind != KL_V_TILE)
             return;
         if (n->op != KL_TK_ASSIGN)
@@ -192,22 +208,29 @@ void kl_assign(kl_elab *e, const kl_node *n)
         kl_rvalue(e, r);
         return;
     }
+    if (s->isconst) {
+        kl_note(kl_err(e, KL_K0316, l->span, "`%s` is const and may not be written", s->name), s->decl,
+                "declared const here");
+        kl_rvalue(e, r);
+        return;
+    }
     kl_value cur = s->val;
     bool whole = l->kind != KL_N_INDEX && n->op == KL_TK_ASSIGN;
     kl_value v;
     if (whole) {
-        v = kl_rvalue(e, r);
+        v = kl_rvalue_for(e, r, (enum kl_elem)cur.elem);
     } else {
         cur = kl_expr(e, base); /* reports reading what has no value */
         s->used = waswas;
         if (l->kind != KL_N_INDEX) {
             v = update(e, n, cur, kl_rvalue(e, r));
         } else {
-            kl_value part = n->op == KL_TK_ASSIGN ? (kl_value){0} : kl_expr(e, l);
-            v = kl_rvalue(e, r);
-            v = update(e, n, part, v);
+            struct kl_access *acc = cur.kind == KL_V_TILE ? subscripts_of(e, &cur, l) : NULL;
+            v = kl_rvalue_for(e, r, n->op == KL_TK_ASSIGN ? (enum kl_elem)cur.elem : KL_elem_none);
+            if (acc && n->op != KL_TK_ASSIGN)
+                v = update(e, n, kl_tile_part(e, cur, acc, l->span), v);
             v.span = r->span;
-            v = kl_tile_replace(e, cur, l, v);
+            v = acc && v.kind == KL_V_TILE ? kl_tile_replace(e, cur, acc, v, l->span) : kl_bad(l->span);
         }
     }
     if (s->val.kind == KL_V_TILE && v.kind == KL_V_TILE) {

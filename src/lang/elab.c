@@ -9,11 +9,16 @@ struct kl_diag *kl_err(kl_elab *e, enum kl_code code, kl_span span, const char *
     va_start(ap, fmt);
     const char *text = kl_vprintf(e->a, fmt, ap);
     va_end(ap);
-    if (e->quiet) { /* a trial run: the message goes nowhere */
+    bool again = e->quiet || e->gave_up;
+    for (uint32_t i = 0; i < e->said.n && !again; i++)
+        again = e->said.v[i].code == (int)code && e->said.v[i].span.beg == span.beg &&
+                e->said.v[i].span.end == span.end && span.beg;
+    if (again) { /* the message goes nowhere */
         struct kl_diag *g = kl_new(e->a, struct kl_diag);
         g->a = e->a;
         return g;
     }
+    kl_push(e->a, &e->said, ((struct kl_said){span, (int)code}));
     struct kl_diag *g = kl_diag(e->d, code, span, "%s", text);
     /* what is wrong in an expanded function is often the caller's doing: show the calls */
     uint32_t shown = 0;
@@ -23,16 +28,44 @@ struct kl_diag *kl_err(kl_elab *e, enum kl_code code, kl_span span, const char *
     return g;
 }
 
+void kl_limit(kl_elab *e, kl_span span, const char *text, const char *note)
+{
+    struct kl_diag *g = kl_err(e, KL_K0802, span, "%s", text);
+    if (note)
+        kl_note(g, (kl_span){0, 0}, "%s", note);
+    if (!e->quiet)
+        e->gave_up = true;
+}
+
+bool kl_deeper(kl_elab *e, kl_span span)
+{
+    if (e->regions >= KL_MAX_REGIONS) {
+        kl_limit(e, span, kl_printf(e->a, "branches and loops are nested more than %d deep", KL_MAX_REGIONS),
+                 "functions are expanded in place, and what follows a statement that may return, break or "
+                 "continue lies in a branch of its own");
+        return false;
+    }
+    e->regions++;
+    return true;
+}
+
 kl_value kl_bad(kl_span span)
 {
     return (kl_value){.kind = KL_V_ERR, .span = span};
 }
 
-static void add_file_scope(kl_elab *e, bool lib)
+static bool from_library(const kl_elab *e, const kl_node *n)
+{
+    const struct kl_file *f = kl_src_file(&e->m->src, n->span.beg);
+    return f && f->lib;
+}
+
+/* Functions of the library, or of the file and what it includes. */
+static void add_functions(kl_elab *e, bool lib)
 {
     for (uint32_t i = 0; i < e->m->root->nkid; i++) {
         kl_node *n = e->m->root->kid[i];
-        if (n->kind != KL_N_FUNC || !!(n->flags & KL_NF_LIB) != lib)
+        if (n->kind != KL_N_FUNC || from_library(e, n) != lib)
             continue;
         kl_sym *s = kl_sym_find(e, n->name);
         if (s && s->lib == lib) {
@@ -48,6 +81,17 @@ static void add_file_scope(kl_elab *e, bool lib)
     }
 }
 
+/* Constants and types at file scope. */
+static void add_constants(kl_elab *e, bool lib)
+{
+    for (uint32_t i = 0; i < e->m->root->nkid; i++) {
+        const kl_node *n = e->m->root->kid[i];
+        if ((n->kind == KL_N_DECL || n->kind == KL_N_TYPEDECL || n->kind == KL_N_SASSERT) &&
+            from_library(e, n) == lib)
+            kl_stmt(e, n);
+    }
+}
+
 void kl_elab_init(kl_elab *e, int mode, kl_arena *a, const kl_module_ast *m, kl_diags *d)
 {
     memset(e, 0, sizeof *e);
@@ -57,15 +101,14 @@ void kl_elab_init(kl_elab *e, int mode, kl_arena *a, const kl_module_ast *m, kl_
     kl_push(a, &e->var, (struct kl_varstate){0});
     kl_push(a, &e->syms, "?");
     kl_scope_push(e, NULL); /* library names: the file's shadow them */
-    add_file_scope(e, true);
+    add_functions(e, true);
     kl_scope_push(e, NULL);
     e->file = e->scope;
-    add_file_scope(e, false);
-    for (uint32_t i = 0; i < m->root->nkid; i++)
-        switch (m->root->kid[i]->kind) {
-        case KL_N_DECL: case KL_N_TYPEDECL: case KL_N_SASSERT: kl_stmt(e, m->root->kid[i]); break;
-        default: break;
-        }
+    add_functions(e, false);
+    e->scope = e->file->up;
+    add_constants(e, true);
+    e->scope = e->file;
+    add_constants(e, false);
 }
 
 void kl_scope_push(kl_elab *e, kl_scope *outer)
@@ -83,12 +126,16 @@ void kl_scope_pop(kl_elab *e)
 
 kl_sym *kl_sym_add(kl_elab *e, int kind, const char *name, kl_span decl)
 {
-    for (kl_sym *s = e->scope->head; s; s = s->next)
-        if (s->name == name && e->mode != KL_BIND) {
-            kl_note(kl_err(e, KL_K0202, decl, "`%s` is declared twice in this block", name), s->decl,
-                    "first declared here");
-            break;
-        }
+    uint32_t levels = e->mode == KL_BIND ? 0 : e->scope->body ? 3 : 1; /* block, expansion, parameters */
+    for (kl_scope *c = e->scope; c && levels; c = c->outer, levels--)
+        for (kl_sym *s = c->head; s; s = s->next)
+            if (s->name == name) {
+                kl_note(kl_err(e, KL_K0202, decl, "`%s` is declared twice in this block", name), s->decl,
+                        "first declared here");
+                c = e->file; /* once is enough */
+                levels = 1;
+                break;
+            }
     kl_sym *s = kl_new(e->a, kl_sym);
     s->kind = (uint8_t)kind;
     s->name = name;
@@ -102,7 +149,7 @@ kl_sym *kl_sym_find(kl_elab *e, const char *name)
 {
     for (kl_scope *c = e->scope; c; c = c->outer)
         for (kl_sym *s = c->head; s; s = s->next)
-            if (s->name == name || strcmp(s->name, name) == 0)
+            if (s->name == name) /* interned */
                 return s;
     return NULL;
 }

@@ -12,6 +12,8 @@
 
 #include "lang/lang.h"
 
+enum { KL_MAX_REGIONS = 200, KL_MAX_NESTED = 3000 };
+
 typedef struct kl_dim {
     uint32_t n;   /* > 0: known */
     uint32_t sym; /* else: symbol, or 0 */
@@ -64,7 +66,7 @@ enum { KL_S_VAR, KL_S_CONST, KL_S_TYPE, KL_S_ARRAY, KL_S_FUNC };
 
 typedef struct kl_sym {
     uint8_t kind, elem; /* TYPE: elem, 0 unknown */
-    bool used, param, lib, notgiven;
+    bool used, param, lib, isconst;
     const char *name;
     kl_span decl;
     uint32_t var;         /* VAR: index in e->var */
@@ -76,6 +78,7 @@ typedef struct kl_sym {
 
 typedef struct kl_scope {
     struct kl_scope *up;
+    bool body; /* of a kernel or function: parameters are not declared again in it */
     kl_sym *head;
     struct kl_scope *outer; /* where lookups go on; up, but for a function's scope */
 } kl_scope;
@@ -84,6 +87,16 @@ enum { KL_DEF, KL_UNDEF, KL_MAYBE };
 struct kl_varstate {
     kl_val ir;
     uint8_t def;
+};
+
+struct kl_saved {
+    struct kl_varstate *v;
+    uint32_t cap;
+};
+
+struct kl_said {
+    kl_span span;
+    int code;
 };
 
 struct kl_loopctx {
@@ -125,12 +138,24 @@ typedef struct kl_elab {
     int64_t num_sms;   /* BIND */
     uint32_t expanded; /* functions expanded so far: a limit against explosion */
     uint32_t quiet;    /* > 0: report nothing */
+    bool trial;        /* CHECK within LOWER, to learn a type: leaves no trace in the tree */
+    uint8_t want;      /* type that the `?:` about to be evaluated is moved to; 0: none */
+    uint32_t nested;   /* expressions and statements open at once: a limit for the stack */
+    uint32_t regions;  /* branches and loops open at once: a limit for IR */
+    KL_VEC(struct kl_saved) pool; /* of copies of var, for reuse */
+    uint32_t saved;    /* those in use */
+    bool gave_up;      /* a limit was passed: what is wrong from here on follows from that */
+    KL_VEC(struct kl_said) said; /* a function expanded often is wrong once */
 } kl_elab;
 
 /* ---- elab.c: errors, scopes, symbols ---- */
 struct kl_diag *kl_err(kl_elab *e, enum kl_code code, kl_span span, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* A limit against explosion: reported once, and nothing else after it. */
+void kl_limit(kl_elab *e, kl_span span, const char *text, const char *note);
 kl_value kl_bad(kl_span span);
+/* One branch or loop deeper.  false: reported, and nothing to undo. */
+bool kl_deeper(kl_elab *e, kl_span span);
 void kl_elab_init(kl_elab *e, int mode, kl_arena *a, const kl_module_ast *m, kl_diags *d);
 void kl_scope_push(kl_elab *e, kl_scope *outer); /* NULL: the present scope */
 void kl_scope_pop(kl_elab *e);
@@ -149,6 +174,8 @@ kl_value kl_int(int64_t i, kl_span span);                      /* untyped consta
 kl_value kl_typed(enum kl_elem el, uint64_t bits, kl_span s);   /* typed constant */
 kl_value kl_rt(kl_elab *e, enum kl_elem el, uint32_t rank, const kl_dim *dim, kl_val ir, kl_span s);
 kl_dim kl_dim_of(uint32_t n);
+/* Is a tile of this shape within the limit of elements?  false: reported. */
+bool kl_tile_fits(kl_elab *e, uint32_t rank, const kl_dim *dim, kl_span s);
 /* Same size?  1 yes, 0 no, -1 unknown. */
 int kl_dim_eq(kl_dim a, kl_dim b);
 bool kl_dims_known(const kl_value *v);
@@ -181,6 +208,7 @@ bool kl_need_const(kl_elab *e, const kl_value *v, const char *what, int64_t *out
 /* ---- expr.c ---- */
 kl_value kl_expr(kl_elab *e, const kl_node *n);       /* any value; ARRAY and ACCESS stay */
 kl_value kl_rvalue(kl_elab *e, const kl_node *n);     /* a tile: accesses are loaded */
+kl_value kl_rvalue_for(kl_elab *e, const kl_node *n, enum kl_elem el); /* to be moved to el */
 kl_value kl_load_if_access(kl_elab *e, kl_value v);
 kl_value kl_scalar_i64(kl_elab *e, const kl_node *n, const char *what);
 kl_value kl_as_i64(kl_elab *e, kl_value v, const kl_node *n, const char *what);
@@ -196,7 +224,10 @@ kl_value kl_load(kl_elab *e, kl_value acc, const kl_value *fill, const kl_value 
 void kl_store(kl_elab *e, kl_value acc, kl_value v, const kl_value *mask, kl_span s);
 kl_value kl_inside(kl_elab *e, kl_value acc, kl_span s);
 kl_value kl_coord(kl_elab *e, kl_value acc, uint32_t d, kl_span s);
-kl_value kl_tile_replace(kl_elab *e, kl_value tile, const kl_node *index, kl_value v);
+/* Part of a tile at subscripts found before, and the tile with that part replaced. */
+struct kl_access *kl_tile_subscripts(kl_elab *e, const kl_value *t, const kl_node *n);
+kl_value kl_tile_part(kl_elab *e, kl_value t, const struct kl_access *acc, kl_span s);
+kl_value kl_tile_replace(kl_elab *e, kl_value t, const struct kl_access *acc, kl_value v, kl_span s);
 struct kl_arr *kl_make_view(kl_elab *e, const kl_node *var, const kl_node *type, unsigned flags);
 /* Extents and strides of a declaration (PARAM or VAR) into arr; strides dense if not written. */
 void kl_array_layout(kl_elab *e, struct kl_arr *arr, const kl_node *dims, const kl_node *strides);
@@ -209,6 +240,9 @@ uint32_t kl_builtin_names(const char **out, uint32_t max);
 /* Expand a function on values (arg[i] from kid i of call, or n values without a call). */
 kl_value kl_expand(kl_elab *e, kl_sym *fn, const kl_node *call);
 kl_value kl_expand_values(kl_elab *e, kl_sym *fn, const kl_value *arg, uint32_t n, kl_span s);
+/* In a lifted expansion: is the name's value, or part of the expression, one per element? */
+bool kl_tainted(const struct kl_fctx *fx, const char *name);
+bool kl_mentions_taint(const struct kl_fctx *fx, const kl_node *n);
 
 /* ---- stmt.c ---- */
 void kl_stmt(kl_elab *e, const kl_node *n);
@@ -224,5 +258,6 @@ kl_blk kl_enter_block(kl_elab *e, kl_blk *saved);
 void kl_leave_block(kl_elab *e, kl_blk saved);
 bool kl_block_is_pure(kl_elab *e, kl_blk b, uint32_t *count);
 void kl_splice_block(kl_elab *e, kl_blk b);
+bool kl_block_uses_memory(kl_elab *e, kl_blk b); /* also in what it owns */
 
 #endif

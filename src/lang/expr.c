@@ -25,6 +25,12 @@ kl_value kl_rvalue(kl_elab *e, const kl_node *n)
     return kl_load_if_access(e, kl_expr(e, n));
 }
 
+kl_value kl_rvalue_for(kl_elab *e, const kl_node *n, enum kl_elem el)
+{
+    e->want = n->kind == KL_N_COND ? (uint8_t)el : 0;
+    return kl_rvalue(e, n);
+}
+
 kl_value kl_scalar_i64(kl_elab *e, const kl_node *n, const char *what)
 {
     return kl_as_i64(e, kl_rvalue(e, n), n, what);
@@ -311,7 +317,11 @@ static kl_value unary(kl_elab *e, const kl_node *n)
         kl_err(e, KL_K0312, n->span, "`&` makes a view and stands only in the declaration of one");
         return kl_bad(n->span);
     }
-    kl_value v = kl_rvalue(e, n->kid[0]);
+    const kl_node *x = n->kid[0];
+    if (n->op == KL_TK_SUB && x->kind == KL_N_INT && !(x->flags & KL_NF_F32) &&
+        x->ival == (uint64_t)INT64_MAX + 1) /* only so can the least integer be written */
+        return kl_int(INT64_MIN, n->span);
+    kl_value v = kl_rvalue(e, x);
     if (v.kind != KL_V_TILE)
         return v;
     kl_span s = n->span;
@@ -341,8 +351,9 @@ static kl_value unary(kl_elab *e, const kl_node *n)
         if (n->op == KL_TK_SUB) {
             if (v.dec)
                 return untyped_dec(-v.f, -v.d, s);
-            if (v.i == INT64_MIN) { /* 2^63 as written is kept as this; its negation is itself */
-                return kl_int(v.i, s);
+            if (v.i == INT64_MIN) {
+                kl_err(e, KL_K0311, s, "the constant -(%lld) has no value in 64 bits", (long long)v.i);
+                return kl_bad(s);
             }
             return kl_int(-v.i, s);
         }
@@ -366,12 +377,15 @@ static kl_value unary(kl_elab *e, const kl_node *n)
     return kl_op2(e, KL_OP_xor, v, ones, s);
 }
 
-/* The two arms of ?: brought to one type and shape (moved values keep storage types). */
-static bool join_arms(kl_elab *e, kl_value *a, kl_value *b, kl_span op)
+/* The two arms of ?: brought to one type and shape (moved values keep storage types).
+ * want: the type that two constants are moved to. */
+static bool join_arms(kl_elab *e, kl_value *a, kl_value *b, enum kl_elem want, kl_span op)
 {
     if (a->kind != KL_V_TILE || b->kind != KL_V_TILE)
         return false;
-    if (a->untyped && b->untyped && (a->dec || b->dec))
+    if (a->untyped && b->untyped && want)
+        *a = kl_give_type(e, *a, want), *b = kl_give_type(e, *b, want);
+    else if (a->untyped && b->untyped && (a->dec || b->dec))
         *a = kl_give_type(e, *a, KL_f32), *b = kl_give_type(e, *b, KL_f32);
     else if (a->untyped && !b->untyped)
         *a = kl_give_type(e, *a, (enum kl_elem)b->elem);
@@ -427,8 +441,11 @@ static kl_value logical(kl_elab *e, const kl_node *n)
             return kl_bad(n->span);
         return kl_op2(e, isand ? KL_OP_and : KL_OP_or, a, b, n->span);
     }
+    if (!kl_deeper(e, n->span))
+        return kl_bad(n->span);
     kl_blk saved, blk = kl_enter_block(e, &saved);
     kl_value b = kl_to_bool(e, kl_rvalue(e, n->kid[1]));
+    e->regions--;
     if (b.kind == KL_V_TILE && (b.rank || kl_block_is_pure(e, blk, NULL))) {
         kl_leave_block(e, saved);
         kl_splice_block(e, blk); /* a tile beside a scalar: both sides are evaluated */
@@ -453,15 +470,17 @@ static kl_value logical(kl_elab *e, const kl_node *n)
 
 static kl_value conditional(kl_elab *e, const kl_node *n)
 {
+    enum kl_elem want = (enum kl_elem)e->want;
+    e->want = 0;
     kl_value c = kl_to_bool(e, kl_rvalue(e, n->kid[0]));
     if (c.kind == KL_V_TILE && c.konst && c.known) {
         kl_mark_used(e, n->kid[c.bits ? 2 : 1]);
-        kl_value v = kl_rvalue(e, n->kid[c.bits ? 1 : 2]);
+        kl_value v = kl_rvalue_for(e, n->kid[c.bits ? 1 : 2], want);
         v.span = n->span;
         return v;
     }
     if (!kl_emitting(e) || c.kind != KL_V_TILE || c.rank) {
-        kl_value a = kl_rvalue(e, n->kid[1]), b = kl_rvalue(e, n->kid[2]);
+        kl_value a = kl_rvalue_for(e, n->kid[1], want), b = kl_rvalue_for(e, n->kid[2], want);
         if (c.kind != KL_V_TILE)
             return kl_bad(n->span);
         if (c.konst && a.untyped && b.untyped && a.kind == KL_V_TILE && b.kind == KL_V_TILE) {
@@ -472,19 +491,22 @@ static kl_value conditional(kl_elab *e, const kl_node *n)
                               kl_const_text(e, &b));
             return r;
         }
-        if (!join_arms(e, &a, &b, n->name_span) || !kl_broadcast2(e, &c, &a, n->name_span))
+        if (!join_arms(e, &a, &b, want, n->name_span) || !kl_broadcast2(e, &c, &a, n->name_span))
             return kl_bad(n->span);
         b = kl_stretch(e, b, a.rank, a.dim);
         return kl_op3(e, KL_OP_select, c, a, b, n->span);
     }
+    if (!kl_deeper(e, n->span))
+        return kl_bad(n->span);
     kl_blk saved, ta, fb;
     uint32_t na = 0, nb = 0;
     ta = kl_enter_block(e, &saved);
-    kl_value a = kl_rvalue(e, n->kid[1]);
+    kl_value a = kl_rvalue_for(e, n->kid[1], want);
     kl_leave_block(e, saved);
     fb = kl_enter_block(e, &saved);
-    kl_value b = kl_rvalue(e, n->kid[2]);
+    kl_value b = kl_rvalue_for(e, n->kid[2], want);
     kl_leave_block(e, saved);
+    e->regions--;
     if (a.kind != KL_V_TILE || b.kind != KL_V_TILE)
         return kl_bad(n->span);
     bool pure = kl_block_is_pure(e, ta, &na) && kl_block_is_pure(e, fb, &nb);
@@ -492,7 +514,7 @@ static kl_value conditional(kl_elab *e, const kl_node *n)
     if (pure && small) {
         kl_splice_block(e, ta);
         kl_splice_block(e, fb);
-        if (!join_arms(e, &a, &b, n->name_span))
+        if (!join_arms(e, &a, &b, want, n->name_span))
             return kl_bad(n->span);
         kl_value cc = kl_stretch(e, c, a.rank, a.dim);
         return kl_op3(e, KL_OP_select, cc, a, b, n->span);
@@ -500,10 +522,14 @@ static kl_value conditional(kl_elab *e, const kl_node *n)
     /* conversions belong to the arms: find the common type on copies without emission */
     kl_value ja = a, jb = b;
     e->mode = KL_CHECK;
-    bool ok = join_arms(e, &ja, &jb, n->name_span);
+    e->quiet++; /* what is wrong is said below */
+    bool ok = join_arms(e, &ja, &jb, want, n->name_span);
+    e->quiet--;
     e->mode = KL_LOWER;
-    if (!ok)
+    if (!ok) {
+        join_arms(e, &a, &b, want, n->name_span);
         return kl_bad(n->span);
+    }
     enum kl_elem el = (enum kl_elem)ja.elem;
     kl_val v[2];
     for (int k = 0; k < 2; k++) {
@@ -540,10 +566,10 @@ static kl_value name(kl_elab *e, const kl_node *n)
                            n->name),
                     s->decl, "declared here without one");
             st->def = KL_DEF; /* once is enough */
-            if (kl_emitting(e) && !st->ir.id)
-                st->ir = kl_cst(&e->b, kl_irtype(e, (enum kl_elem)v.elem, v.rank, v.dim), 0);
         }
         v.ir = st->ir;
+        if (kl_emitting(e) && !v.ir.id) /* an error, or behind a jump: any value will do */
+            v.ir = kl_cst(&e->b, kl_irtype(e, (enum kl_elem)v.elem, v.rank, v.dim), 0);
         return v;
     }
     case KL_S_CONST:
@@ -565,15 +591,15 @@ static kl_value name(kl_elab *e, const kl_node *n)
     }
 }
 
-kl_value kl_expr(kl_elab *e, const kl_node *n)
+static kl_value expression(kl_elab *e, const kl_node *n)
 {
     kl_value v;
     switch (n->kind) {
     case KL_N_INT:
         if (n->flags & KL_NF_F32)
             return kl_typed(KL_f32, kl_f32_bits((float)n->ival), n->span);
-        if (n->ival > (uint64_t)INT64_MAX + 1) {
-            kl_err(e, KL_K0311, n->span, "this constant does not fit 64 bits");
+        if (n->ival > INT64_MAX) {
+            kl_err(e, KL_K0311, n->span, "this constant does not fit a signed integer of 64 bits");
             return kl_bad(n->span);
         }
         return kl_int((int64_t)n->ival, n->span);
@@ -636,4 +662,16 @@ kl_value kl_expr(kl_elab *e, const kl_node *n)
         return kl_bad(n->span);
     default: return kl_bad(n->span); /* ERROR: said already */
     }
+}
+
+kl_value kl_expr(kl_elab *e, const kl_node *n)
+{
+    if (e->nested >= KL_MAX_NESTED) {
+        kl_limit(e, n->span, "statements, functions and operators are nested too deep", NULL);
+        return kl_bad(n->span);
+    }
+    e->nested++;
+    kl_value v = expression(e, n);
+    e->nested--;
+    return v;
 }

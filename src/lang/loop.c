@@ -27,6 +27,21 @@ static void carry_assigned(kl_elab *e, struct carried *c, const kl_node *n)
         carry_assigned(e, c, n->kid[i]);
 }
 
+/* A do loop may give a variable its first value, which the condition reads: a carried slot
+ * needs some value before. */
+static void give_zeros(kl_elab *e, const kl_node *n)
+{
+    if (!n || !kl_emitting(e))
+        return;
+    const char *name = kl_assigned_name(n);
+    kl_sym *s = name ? kl_sym_find(e, name) : NULL;
+    if (s && s->kind == KL_S_VAR && s->val.kind == KL_V_TILE && !e->var.v[s->var].ir.id)
+        e->var.v[s->var].ir =
+            kl_cst(&e->b, kl_irtype(e, (enum kl_elem)s->val.elem, s->val.rank, s->val.dim), 0);
+    for (uint32_t i = 0; i < n->nkid; i++)
+        give_zeros(e, n->kid[i]);
+}
+
 static void carry_flags(kl_elab *e, struct carried *c, const struct kl_loopctx *l, unsigned jumps)
 {
     carry(e, c, l->brk);
@@ -68,6 +83,12 @@ static void gather(kl_elab *e, const struct carried *c, kl_val *out)
 {
     for (uint32_t i = 0; i < c->var.n; i++)
         out[i] = e->var.v[c->var.v[i]].ir;
+}
+
+static void set_slots(kl_elab *e, const struct carried *c, const kl_val *v)
+{
+    for (uint32_t i = 0; i < c->var.n; i++)
+        e->var.v[c->var.v[i]].ir = v[i];
 }
 
 /* After a loop: carried slots hold results, others what they held before. */
@@ -160,6 +181,29 @@ static kl_val loop_condition(kl_elab *e, const kl_node *n, const char *what, uin
     return v;
 }
 
+/* At the condition of a do loop, and behind it, what the body gave a value has one, unless
+ * the body may have been left before. */
+static void after_body(kl_elab *e, const struct kl_varstate *before, uint32_t n, unsigned jumps)
+{
+    for (uint32_t i = 1; i < n && jumps & (KL_HAS_BREAK | KL_HAS_CONTINUE); i++)
+        if (before[i].def != KL_DEF && e->var.v[i].def == KL_DEF)
+            e->var.v[i].def = KL_MAYBE;
+}
+
+static uint8_t *save_defs(kl_elab *e, uint32_t n)
+{
+    uint8_t *def = kl_new_n(e->a, uint8_t, n);
+    for (uint32_t i = 0; i < n; i++)
+        def[i] = e->var.v[i].def;
+    return def;
+}
+
+static void restore_defs(kl_elab *e, const uint8_t *def, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        e->var.v[i].def = def[i];
+}
+
 void kl_while_loop(kl_elab *e, const kl_node *cond, const kl_node *step, const kl_node *body,
                        const char *what, bool isdo, kl_span loc)
 {
@@ -168,6 +212,8 @@ void kl_while_loop(kl_elab *e, const kl_node *cond, const kl_node *step, const k
     loop_flags(e, &l, jumps);
     uint32_t first = isdo ? flag_new(e, 1) : 0;
     struct carried c = {0};
+    if (isdo)
+        give_zeros(e, body);
     carry_assigned(e, &c, body);
     carry_assigned(e, &c, step);
     carry_flags(e, &c, &l, jumps);
@@ -179,30 +225,47 @@ void kl_while_loop(kl_elab *e, const kl_node *cond, const kl_node *step, const k
         if (!isdo)
             loop_condition(e, cond, what, 0, 0, &ok);
         loop_body(e, &l, body, step);
-        if (isdo)
+        if (isdo) {
+            after_body(e, before, n, jumps);
             loop_condition(e, cond, what, 0, 0, &ok);
+        }
+        uint8_t *def = save_defs(e, n);
         leave_loop(e, &c, before, n, (kl_val){0}, NULL);
+        if (isdo)
+            restore_defs(e, def, n);
         return;
     }
     kl_val *init = kl_new_n(e->a, kl_val, c.var.n + 1), *out = kl_new_n(e->a, kl_val, c.var.n + 1);
+    kl_blk saved, cb = {0}, bb = {0};
     gather(e, &c, init);
-    kl_blk saved, cb = kl_enter_block(e, &saved);
-    enter_params(e, &c);
-    e->b.loc = loc;
-    kl_val v = loop_condition(e, cond, what, l.brk, first, &ok);
-    kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, &v, 1, (union kl_attr){0});
-    kl_leave_block(e, saved);
-    kl_blk bb = kl_enter_block(e, &saved);
-    enter_params(e, &c);
-    loop_body(e, &l, body, step);
-    if (first)
-        e->var.v[first].ir = kl_cst(&e->b, kl_scalar(e->f, KL_bool), 0);
-    gather(e, &c, out);
-    kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, out, c.var.n, (union kl_attr){0});
-    kl_leave_block(e, saved);
+    /* the condition of a do loop knows what the body has given a value: the body comes first */
+    for (int part = 0; part < 2; part++) {
+        set_slots(e, &c, init);
+        if ((part == 0) == isdo) {
+            bb = kl_enter_block(e, &saved);
+            enter_params(e, &c);
+            loop_body(e, &l, body, step);
+            if (first)
+                e->var.v[first].ir = kl_cst(&e->b, kl_scalar(e->f, KL_bool), 0);
+            gather(e, &c, out);
+            kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, out, c.var.n, (union kl_attr){0});
+            if (isdo)
+                after_body(e, before, n, jumps);
+        } else {
+            cb = kl_enter_block(e, &saved);
+            enter_params(e, &c);
+            e->b.loc = loc;
+            kl_val v = loop_condition(e, cond, what, l.brk, first, &ok);
+            kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, &v, 1, (union kl_attr){0});
+        }
+        kl_leave_block(e, saved);
+    }
+    uint8_t *def = save_defs(e, n);
     e->b.loc = loc;
     kl_val op = kl_emit(&e->b, KL_OP_while, (kl_typ){0}, init, c.var.n, (union kl_attr){.blk = {cb, bb}});
     leave_loop(e, &c, before, n, op, init);
+    if (isdo)
+        restore_defs(e, def, n);
 }
 
 static bool mentions(const kl_node *n, enum kl_node_kind kind)
@@ -326,11 +389,14 @@ void kl_for(kl_elab *e, const kl_node *n)
                  (var->val.elem == KL_i32 || var->val.elem == KL_i64);
     if (typed && counted(e, n, &step)) {
         int mode = e->mode; /* the bound must be a signed integer: look without emitting */
+        bool trial = e->trial;
+        e->trial |= mode == KL_LOWER;
         e->mode = KL_CHECK;
         e->quiet++;
         kl_value hi = kl_rvalue(e, n->kid[1]->kid[1]);
         e->quiet--;
-        e->mode = mode == KL_LOWER ? KL_LOWER : mode == KL_BIND ? KL_BIND : KL_CHECK;
+        e->trial = trial;
+        e->mode = mode == KL_LOWER ? KL_LOWER : KL_CHECK;
         if (hi.kind == KL_V_TILE && !hi.dec &&
             (hi.untyped || hi.elem == KL_i32 || hi.elem == KL_i64 || hi.elem == KL_u8)) {
             kl_sym_find(e, var->name)->used = true;

@@ -47,6 +47,8 @@ bool kl_p_accept(kl_parser *p, enum kl_tok kind)
 /* ---- messages ---- */
 
 static struct kl_diag *report(kl_parser *p, enum kl_code code, kl_span span, const char *fmt,
+                              va_list ap) __attribute__((format(printf, 4, 0)));
+static struct kl_diag *report(kl_parser *p, enum kl_code code, kl_span span, const char *fmt,
                               va_list ap)
 {
     /* behind an error of the lexer the parser has nothing to add */

@@ -65,6 +65,40 @@ bool kl_assigns(const kl_node *n, const char *name)
     return false;
 }
 
+/* What a name in such a part may do to an array. */
+static void mark_name(kl_elab *e, const char *name, unsigned flags)
+{
+    kl_sym *s = kl_sym_find(e, name);
+    if (!s)
+        return;
+    s->used = true;
+    if (s->kind != KL_S_ARRAY || !s->arr || !s->arr->param || e->mode != KL_CHECK || e->trial)
+        return;
+    if (s->arr->isconst)
+        flags &= ~(unsigned)KL_NF_WRITTEN;
+    s->arr->param->flags |= (uint16_t)flags;
+}
+
+static void mark_kids(kl_elab *e, const kl_node *n, uint32_t from)
+{
+    for (uint32_t i = from; i < n->nkid; i++)
+        kl_mark_used(e, n->kid[i]);
+}
+
+/* Arguments of a call, and what a view is made of: an array there may be written and read;
+ * that of `store` is written; others say nothing of its elements. */
+static void mark_operand(kl_elab *e, const kl_node *n, unsigned flags)
+{
+    if (n && n->kind == KL_N_INDEX) {
+        mark_kids(e, n, 1);
+        n = n->kid[0];
+    }
+    if (n && n->kind == KL_N_NAME)
+        mark_name(e, n->name, flags);
+    else
+        kl_mark_used(e, n);
+}
+
 void kl_mark_used(kl_elab *e, const kl_node *n)
 {
     if (!n)
@@ -72,27 +106,44 @@ void kl_mark_used(kl_elab *e, const kl_node *n)
     const char *target = kl_assigned_name(n);
     if (target) {
         kl_sym *s = kl_sym_find(e, target);
-        if (s && s->kind == KL_S_VAR && s->var < e->var.n)
+        if (s && s->kind == KL_S_VAR && s->var < e->var.n && e->mode == KL_CHECK && !e->trial)
             e->var.v[s->var].def = KL_DEF; /* perhaps: the second phase will know */
-        if (s && s->kind == KL_S_ARRAY && s->arr && s->arr->param && e->mode == KL_CHECK)
-            s->arr->param->flags |= KL_NF_WRITTEN | (n->op == KL_TK_ASSIGN ? 0 : KL_NF_READ);
-        if (s)
-            s->used = true;
+        mark_operand(e, n->kid[0], KL_NF_WRITTEN | (n->op == KL_TK_ASSIGN ? 0 : KL_NF_READ));
+        mark_kids(e, n, 1);
+        return;
     }
-    if (n->kind == KL_N_NAME || n->kind == KL_N_TYPE) {
-        kl_sym *s = kl_sym_find(e, n->name);
-        if (s)
-            s->used = true;
-        if (s && s->kind == KL_S_ARRAY && s->arr && s->arr->param && e->mode == KL_CHECK)
-            s->arr->param->flags |= KL_NF_READ;
-    }
-    for (uint32_t i = 0; i < n->nkid; i++) {
-        if (i == 0 && target && n->kid[0]->kind == KL_N_INDEX) { /* its subscripts only */
-            for (uint32_t k = 1; k < n->kid[0]->nkid; k++)
-                kl_mark_used(e, n->kid[0]->kid[k]);
-            continue;
+    switch (n->kind) {
+    case KL_N_NAME:
+    case KL_N_TYPE: mark_name(e, n->name, KL_NF_READ); break;
+    case KL_N_CALL: {
+        kl_sym *fn = kl_sym_find(e, n->name);
+        static const char *const about[] = {"given", "size", "inside", "coord"};
+        unsigned flags = KL_NF_READ | KL_NF_WRITTEN;
+        uint32_t first = 0;
+        if (!fn || fn->kind != KL_S_FUNC) {
+            flags = strcmp(n->name, "store") == 0 ? KL_NF_WRITTEN : KL_NF_READ;
+            for (int i = 0; i < 4; i++)
+                flags = strcmp(n->name, about[i]) == 0 ? 0 : flags;
+            if (n->nkid)
+                mark_operand(e, n->kid[0], flags);
+            first = 1;
         }
-        kl_mark_used(e, n->kid[i]);
+        for (uint32_t i = first; i < n->nkid; i++) {
+            const kl_node *x = n->kid[i]->kind == KL_N_DESIG ? n->kid[i]->kid[0] : n->kid[i];
+            if (x->kind == KL_N_NAME && !first)
+                mark_name(e, x->name, flags);
+            else
+                kl_mark_used(e, x);
+        }
+        break;
+    }
+    case KL_N_UNARY:
+        if (n->op == KL_TK_AND)
+            mark_operand(e, n->kid[0], KL_NF_READ | KL_NF_WRITTEN);
+        else
+            mark_kids(e, n, 0);
+        break;
+    default: mark_kids(e, n, 0);
     }
 }
 
@@ -126,6 +177,20 @@ bool kl_block_is_pure(kl_elab *e, kl_blk b, uint32_t *count)
     return pure;
 }
 
+bool kl_block_uses_memory(kl_elab *e, kl_blk b)
+{
+    kl_each_ins(e->f, b, v)
+    {
+        kl_blk in[2];
+        if (kl_ops[kl_in(e->f, v)->op].flags & (KL_F_READ | KL_F_WRITE))
+            return true;
+        for (uint32_t i = kl_blocks(e->f, v, in); i-- > 0;)
+            if (kl_block_uses_memory(e, in[i]))
+                return true;
+    }
+    return false;
+}
+
 void kl_splice_block(kl_elab *e, kl_blk b)
 {
     for (uint32_t v = e->f->blk[b.id].first, next; v; v = next) {
@@ -138,9 +203,15 @@ void kl_splice_block(kl_elab *e, kl_blk b)
 
 struct kl_varstate *kl_save_vars(kl_elab *e, uint32_t n)
 {
-    struct kl_varstate *s = kl_new_n(e->a, struct kl_varstate, n);
-    memcpy(s, e->var.v, n * sizeof *s);
-    return s;
+    if (e->saved == e->pool.n)
+        kl_push(e->a, &e->pool, ((struct kl_saved){NULL, 0}));
+    struct kl_saved *s = &e->pool.v[e->saved++];
+    if (s->cap < n) {
+        s->cap = 2 * n;
+        s->v = kl_new_n(e->a, struct kl_varstate, s->cap);
+    }
+    memcpy(s->v, e->var.v, n * sizeof *s->v);
+    return s->v;
 }
 
 /* The value of a slot at the end of a block; zero where the block has none (it left). */
@@ -153,9 +224,20 @@ static kl_val value_or_zero(kl_elab *e, kl_blk b, kl_val v, kl_typ t)
     return kl_cst(&at, t, 0);
 }
 
+/* Code behind a jump does not run: nothing there is undefined. */
+static void after_jump(kl_elab *e)
+{
+    for (uint32_t i = 1; i < e->var.n; i++)
+        e->var.v[i].def = KL_DEF;
+}
+
 void kl_branch(kl_elab *e, kl_value cond, kl_body_fn *then, kl_body_fn *other, const void *user)
 {
-    uint32_t n = e->var.n;
+    if (!kl_deeper(e, cond.span)) {
+        after_jump(e);
+        return;
+    }
+    uint32_t n = e->var.n, mark = e->saved;
     struct kl_varstate *before = kl_save_vars(e, n), *a, *b;
     kl_blk saved = {0}, tb = {0}, fb = {0};
     kl_span loc = cond.span;
@@ -177,6 +259,7 @@ void kl_branch(kl_elab *e, kl_value cond, kl_body_fn *then, kl_body_fn *other, c
     b = kl_save_vars(e, n);
     if (emit)
         kl_leave_block(e, saved);
+    e->regions--;
 
     KL_VEC(kl_val) yt = {0}, yf = {0};
     for (uint32_t i = 1; i < n; i++) {
@@ -188,6 +271,7 @@ void kl_branch(kl_elab *e, kl_value cond, kl_body_fn *then, kl_body_fn *other, c
         kl_push(e->a, &yt, value_or_zero(e, tb, a[i].ir, t));
         kl_push(e->a, &yf, value_or_zero(e, fb, b[i].ir, t));
     }
+    e->saved = mark;
     if (!emit || (!yt.n && !e->f->blk[tb.id].first && !e->f->blk[fb.id].first))
         return;
     kl_val c = kl_ir(e, &cond);
@@ -219,13 +303,6 @@ void kl_set_flag(kl_elab *e, uint32_t var)
 {
     if (var && kl_emitting(e))
         e->var.v[var].ir = kl_cst(&e->b, kl_scalar(e->f, KL_bool), 1);
-}
-
-/* Code behind a jump does not run: nothing there is undefined. */
-static void after_jump(kl_elab *e)
-{
-    for (uint32_t i = 1; i < e->var.n; i++)
-        e->var.v[i].def = KL_DEF;
 }
 
 struct seq {
@@ -268,6 +345,7 @@ static void sequence(kl_elab *e, const kl_node *block, uint32_t from)
 void kl_block(kl_elab *e, const kl_node *n)
 {
     kl_scope_push(e, NULL);
+    e->scope->body = e->fx && e->fx->fn->kid[2] == n;
     sequence(e, n, 0);
     kl_scope_pop(e);
 }
@@ -366,7 +444,7 @@ static void do_return(kl_elab *e, const kl_node *n)
     } else if (!x) {
         kl_err(e, KL_K0505, n->span, "`%s` returns a value; give one", fx->fn->name);
     } else {
-        kl_value v = returned(e, fx, kl_rvalue(e, x));
+        kl_value v = returned(e, fx, kl_rvalue_for(e, x, (enum kl_elem)fx->ret_elem));
         if (v.kind == KL_V_TILE) {
             if (!fx->has_value) {
                 fx->ret_type = v;
@@ -399,10 +477,9 @@ static void do_assert(kl_elab *e, const kl_node *n)
         kl_err(e, KL_K0605, n->span, "static_assert: %s", n->name ? n->name : "the condition is false");
 }
 
-void kl_stmt(kl_elab *e, const kl_node *n)
+static void statement(kl_elab *e, const kl_node *n)
 {
-    if (!n)
-        return;
+    uint32_t mark;
     e->b.loc = n->span;
     switch (n->kind) {
     case KL_N_BLOCK: kl_block(e, n); break;
@@ -424,9 +501,21 @@ void kl_stmt(kl_elab *e, const kl_node *n)
         break;
     }
     case KL_N_IF: do_if(e, n); break;
-    case KL_N_FOR: kl_for(e, n); break;
-    case KL_N_WHILE: kl_while_loop(e, n->kid[0], NULL, n->kid[1], "while", false, n->span); break;
-    case KL_N_DO: kl_while_loop(e, n->kid[1], NULL, n->kid[0], "do", true, n->span); break;
+    case KL_N_FOR:
+    case KL_N_WHILE:
+    case KL_N_DO:
+        if (!kl_deeper(e, n->span))
+            break;
+        mark = e->saved;
+        if (n->kind == KL_N_FOR)
+            kl_for(e, n);
+        else if (n->kind == KL_N_WHILE)
+            kl_while_loop(e, n->kid[0], NULL, n->kid[1], "while", false, n->span);
+        else
+            kl_while_loop(e, n->kid[1], NULL, n->kid[0], "do", true, n->span);
+        e->regions--;
+        e->saved = mark;
+        break;
     case KL_N_BREAK:
     case KL_N_CONTINUE:
         if (!e->fx->loop) {
@@ -442,4 +531,17 @@ void kl_stmt(kl_elab *e, const kl_node *n)
     case KL_N_SASSERT: do_assert(e, n); break;
     default: break; /* EMPTY; ERROR: said already */
     }
+}
+
+void kl_stmt(kl_elab *e, const kl_node *n)
+{
+    if (!n)
+        return;
+    if (e->nested >= KL_MAX_NESTED) {
+        kl_limit(e, n->span, "statements, functions and operators are nested too deep", NULL);
+        return;
+    }
+    e->nested++;
+    statement(e, n);
+    e->nested--;
 }

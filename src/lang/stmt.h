@@ -7,7 +7,8 @@
 /* stmt.c */
 const char *kl_assigned_name(const kl_node *n);          /* what a statement assigns, or NULL */
 bool kl_assigns(const kl_node *n, const char *name);     /* somewhere inside */
-struct kl_varstate *kl_save_vars(kl_elab *e, uint32_t n); /* a copy of the first n slots */
+/* A copy of the first n slots, until e->saved is set back. */
+struct kl_varstate *kl_save_vars(kl_elab *e, uint32_t n);
 typedef void kl_body_fn(kl_elab *e, const void *user);
 /* if (cond) then(user); else other(user); with the slots of both joined */
 void kl_branch(kl_elab *e, kl_value cond, kl_body_fn *then, kl_body_fn *other, const void *user);

@@ -17,6 +17,21 @@ int kl_dim_eq(kl_dim a, kl_dim b)
     return -1;
 }
 
+enum { MAX_NUMEL = 1 << 26 }; /* elements of one tile */
+
+bool kl_tile_fits(kl_elab *e, uint32_t rank, const kl_dim *dim, kl_span s)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < rank && n <= MAX_NUMEL; i++)
+        n *= dim[i].n ? dim[i].n : 1;
+    if (n <= MAX_NUMEL)
+        return true;
+    kl_value t = {.kind = KL_V_TILE, .rank = (uint8_t)rank};
+    memcpy(t.dim, dim, rank * sizeof *dim);
+    kl_err(e, KL_K0802, s, "a tile of shape %s has more than %d elements", kl_dims_text(e, &t), MAX_NUMEL);
+    return false;
+}
+
 bool kl_dims_known(const kl_value *v)
 {
     for (uint32_t i = 0; i < v->rank; i++)
@@ -39,7 +54,8 @@ kl_value kl_typed(enum kl_elem el, uint64_t bits, kl_span s)
 
 kl_value kl_rt(kl_elab *e, enum kl_elem el, uint32_t rank, const kl_dim *dim, kl_val ir, kl_span s)
 {
-    (void)e;
+    if (rank && !kl_tile_fits(e, rank, dim, s))
+        return kl_bad(s);
     kl_value v = {.kind = KL_V_TILE, .elem = (uint8_t)el, .rank = (uint8_t)rank, .ir = ir, .span = s};
     if (rank)
         memcpy(v.dim, dim, rank * sizeof *dim);
@@ -87,8 +103,16 @@ static uint64_t float_const(enum kl_elem el, float f, double d)
     switch (el) {
     case KL_f64: return kl_f64_bits(d);
     case KL_f32: return kl_f32_bits(f);
-    default: return kl_convert(el, KL_f32, kl_f32_bits(f));
+    default: break;
     }
+    /* f16 and bf16 go through f32, which must not round first: an inexact f32 is made odd */
+    if ((double)f != d && d == d && isfinite(f)) {
+        uint32_t bits = (uint32_t)kl_f32_bits(f);
+        if (fabs((double)f) > fabs(d))
+            bits--;
+        return kl_convert(el, KL_f32, bits | 1);
+    }
+    return kl_convert(el, KL_f32, kl_f32_bits(f));
 }
 
 kl_value kl_give_type(kl_elab *e, kl_value v, enum kl_elem el)
@@ -138,7 +162,9 @@ kl_value kl_concrete(kl_elab *e, kl_value v)
         return v;
     if (v.dec)
         return kl_give_type(e, v, KL_f32);
-    return kl_give_type(e, v, v.known && !int_fits(v.i, KL_i32) ? KL_i64 : KL_i32);
+    if (!v.known) /* i32 or i64 */
+        return kl_give_type(e, v, KL_elem_none);
+    return kl_give_type(e, v, int_fits(v.i, KL_i32) ? KL_i32 : KL_i64);
 }
 
 /* ---- operations ---- */
@@ -162,6 +188,12 @@ static kl_value ew(kl_elab *e, enum kl_op op, kl_value *x, uint32_t n, kl_span s
         konst &= x[i].konst;
         known &= x[i].konst && x[i].known;
         bits[i] = x[i].bits;
+    }
+    if (known && e->mode == KL_BIND && bits[1] == 0 &&
+        (op == KL_OP_div || op == KL_OP_rem || op == KL_OP_cdiv || op == KL_OP_floordiv || op == KL_OP_floormod) &&
+        kl_is_int((enum kl_elem)t->elem)) {
+        kl_err(e, KL_K0713, s, "a division by 0 where the size of the launch is computed");
+        return kl_bad(s);
     }
     if (known) {
         uint64_t out;
@@ -308,7 +340,9 @@ bool kl_unify(kl_elab *e, kl_value *a, kl_value *b, kl_span op, const char *opna
             *a = kl_give_type(e, *a, KL_f32), *b = kl_give_type(e, *b, KL_f32);
         } else {
             *a = kl_concrete(e, *a), *b = kl_concrete(e, *b);
-            if (a->elem != b->elem)
+            if (!a->elem || !b->elem)
+                a->elem = b->elem = 0;
+            else if (a->elem != b->elem)
                 *a = kl_cast(e, *a, KL_i64), *b = kl_cast(e, *b, KL_i64);
         }
         return a->kind == KL_V_TILE && b->kind == KL_V_TILE;
@@ -360,6 +394,8 @@ kl_value kl_stretch(kl_elab *e, kl_value v, uint32_t rank, const kl_dim *dim)
         same = kl_dim_eq(v.dim[i], dim[i]) == 1;
     if (same)
         return v;
+    if (!kl_tile_fits(e, rank, dim, v.span))
+        return kl_bad(v.span);
     if (v.untyped)
         v = kl_concrete(e, v);
     if (kl_emitting(e) && v.kind == KL_V_TILE) {
@@ -396,6 +432,8 @@ bool kl_broadcast_shape(kl_elab *e, uint32_t *rank, kl_dim *dim, const kl_value 
             *o = a.n ? a : b.n ? b : (kl_dim){0, 0};
         }
     }
+    if (!kl_tile_fits(e, r, out, op))
+        return false;
     *rank = r;
     memcpy(dim, out, r * sizeof *dim);
     return true;
