@@ -26,7 +26,9 @@ static kl_typ result_type(kl_fn *f, enum kl_op op, kl_typ given, const kl_val *a
     if (!(row->flags & KL_F_EW)) {
         if (row->res == KL_R_SAME)
             return kl_in(f, args[0])->type;
-        return row->res == KL_R_NONE ? (kl_typ){0} : given;
+        if (row->res == KL_R_NONE)
+            given.id = 0;
+        return given;
     }
     struct kl_type t;
     switch (row->cls) {
@@ -73,7 +75,8 @@ kl_val kl_emit(kl_build *b, enum kl_op op, kl_typ type, const kl_val *args, uint
     KL_CHECK(env, op > KL_OP_none && op < KL_NOP && n <= UINT16_MAX && b->blk.id < f->nblk);
     const struct kl_opinfo *row = &kl_ops[op];
     KL_CHECK(env, !(row->flags & KL_F_EW) || n == row->nargs);
-    KL_CHECK(env, row->res != KL_R_SAME || n > 0);
+    KL_CHECK(env, n > 0 || !(row->res == KL_R_SAME || row->flags & KL_F_EW));
+    KL_CHECK(env, args || !(n > 0 || row->res == KL_R_SAME || row->flags & KL_F_EW));
     for (uint32_t i = 0; i < n; i++)
         KL_CHECK(env, args[i].id && args[i].id < f->nins && f->ins[args[i].id].type.id);
 

@@ -37,7 +37,7 @@
 #define SET_INT(x) r = (elem_type)(x)
 #define SET_BIT(x) r = (elem_type)(x)
 #define SET_FLT(x) r = (elem_type)(x)
-#define SET_CMP(x) return *out = (uint64_t)(x), true
+#define SET_CMP(x) return truth(out, (x))
 
 /* bits <-> C values */
 #define GET_int(T, b)    ((T)(b))
@@ -52,6 +52,12 @@
     typedef T elem_type;                                                                           \
     elem_type a = GET(T, v[0]), b = GET(T, v[1]), c = GET(T, v[2]), r;                             \
     (void)a, (void)b, (void)c
+
+static bool truth(uint64_t *out, bool x)
+{
+    *out = x;
+    return true;
+}
 
 static bool fold_bool(enum kl_op op, const uint64_t v[3], uint64_t *out)
 {

@@ -52,7 +52,8 @@
     }                                                                                              \
     static inline T kl_shr_##elem(T a, T b)                                                        \
     {                                                                                              \
-        return (T)(a >> ((U)b >= BITS ? (U)(BITS - 1) : (U)b));                                    \
+        U n = (U)b >= BITS ? (U)(BITS - 1) : (U)b;                                                 \
+        return a < 0 ? (T) ~((U)~a >> n) : (T)((U)a >> n); /* sign fill, in defined steps */       \
     }                                                                                              \
     static inline T kl_pow2ceil_##elem(T a)                                                        \
     {                                                                                              \

@@ -273,9 +273,10 @@ static kl_typ read_type(struct reader *r)
     enum kl_elem e = read_elem(r);
     uint32_t dim[KL_MAX_RANK], rank = 0;
     while (accept(r, "[")) {
-        if (rank == KL_MAX_RANK)
+        if (rank < KL_MAX_RANK)
+            dim[rank++] = read_u32(r, UINT32_MAX);
+        else
             fail(r, "a tile has at most %d axes", KL_MAX_RANK);
-        dim[rank++] = read_u32(r, UINT32_MAX);
         expect(r, "]");
     }
     return kl_tile(r->f, e, rank, dim);

@@ -32,7 +32,7 @@ static kl_val yielded(const simp *s, kl_blk b, uint32_t i)
 /* Run block b once in front of v: parameters become in[], out[] what it yields (nout). */
 static void run_once(simp *s, kl_val v, kl_blk b, const kl_val *in, kl_val *out, uint32_t nout)
 {
-    for (uint32_t k = 0; s->f->blk[b.id].nparam; k++)
+    for (uint32_t k = 0; in && s->f->blk[b.id].nparam; k++)
         kl_simp_replace(s, kl_param_at(s->f, b, 0), in[k]);
     kl_splice_before(s->f, b, v);
     for (uint32_t i = 0; i < nout; i++)

@@ -170,7 +170,8 @@ static void walk(struct unroll *u, kl_blk blk)
 bool kl_opt_unroll(kl_fn *f, const struct kl_target *t)
 {
     (void)t;
-    struct unroll u = {.f = f, .repl = kl_new_n(f->a, kl_val, f->nins), .nrepl = f->nins};
+    struct unroll u = {.f = f, .map = kl_new_n(f->a, kl_val, f->nins), .cmap = f->nins,
+                       .repl = kl_new_n(f->a, kl_val, f->nins), .nrepl = f->nins};
     walk(&u, KL_BODY);
     return u.changed;
 }
