@@ -468,17 +468,60 @@ static kl_value logical(kl_elab *e, const kl_node *n)
     return kl_rt(e, KL_bool, 0, NULL, r, n->span);
 }
 
+/* An arm that a constant condition drops, for its type and shape alone: no IR, no messages. */
+static kl_value dropped(kl_elab *e, const kl_node *n, enum kl_elem want)
+{
+    uint32_t nvar = e->var.n;
+    struct kl_varstate *state = kl_new_n(e->a, struct kl_varstate, nvar);
+    memcpy(state, e->var.v, nvar * sizeof *state);
+    bool lower = e->mode == KL_LOWER, trial = e->trial;
+    if (lower)
+        e->mode = KL_CHECK, e->trial = true;
+    e->quiet++;
+    kl_value v = kl_rvalue_for(e, n, want);
+    e->quiet--;
+    if (lower)
+        e->mode = KL_LOWER, e->trial = trial;
+    memcpy(e->var.v, state, nvar * sizeof *state);
+    e->var.n = nvar;
+    return v;
+}
+
+/* The arm that a constant condition keeps, with the type and shape that ?: has. */
+static kl_value chosen(kl_elab *e, const kl_node *n, bool first, enum kl_elem want)
+{
+    kl_value v = kl_rvalue_for(e, n->kid[first ? 1 : 2], want);
+    kl_mark_used(e, n->kid[first ? 2 : 1]);
+    if (v.kind != KL_V_TILE)
+        return v;
+    kl_value o = dropped(e, n->kid[first ? 2 : 1], want), jv = v;
+    v.span = n->span;
+    if (o.kind != KL_V_TILE)
+        return v;
+    if (v.untyped && o.untyped)
+        return o.dec && !v.dec && v.known ? untyped_dec(v.f, v.d, n->span) : v;
+    bool lower = e->mode == KL_LOWER;
+    if (lower)
+        e->mode = KL_CHECK;
+    e->quiet++;
+    bool ok = first ? join_arms(e, &jv, &o, want, n->name_span) : join_arms(e, &o, &jv, want, n->name_span);
+    e->quiet--;
+    if (lower)
+        e->mode = KL_LOWER;
+    if (!ok)
+        return v;
+    enum kl_elem el = (enum kl_elem)jv.elem;
+    v = v.untyped ? kl_give_type(e, v, el) : kl_cast(e, v, el);
+    return kl_stretch(e, v, jv.rank, jv.dim);
+}
+
 static kl_value conditional(kl_elab *e, const kl_node *n)
 {
     enum kl_elem want = (enum kl_elem)e->want;
     e->want = 0;
     kl_value c = kl_to_bool(e, kl_rvalue(e, n->kid[0]));
-    if (c.kind == KL_V_TILE && c.konst && c.known) {
-        kl_mark_used(e, n->kid[c.bits ? 2 : 1]);
-        kl_value v = kl_rvalue_for(e, n->kid[c.bits ? 1 : 2], want);
-        v.span = n->span;
-        return v;
-    }
+    if (c.kind == KL_V_TILE && c.konst && c.known)
+        return chosen(e, n, c.bits != 0, want);
     if (!kl_emitting(e) || c.kind != KL_V_TILE || c.rank) {
         kl_value a = kl_rvalue_for(e, n->kid[1], want), b = kl_rvalue_for(e, n->kid[2], want);
         if (c.kind != KL_V_TILE)

@@ -420,7 +420,7 @@ static kl_value returned(kl_elab *e, struct kl_fctx *fx, kl_value v)
         v = v.kind == KL_V_TILE && v.untyped && v.konst && !fx->ret ? v : kl_concrete(e, v);
     if (v.kind != KL_V_TILE)
         return v;
-    if (fx->ret_elem && fx->lifted && (fx->ret || v.rank))
+    if (fx->ret_elem && fx->lifted) /* of each element, if it does not depend on one, too */
         return kl_fit(e, v, fx->lift_rank, fx->lift_dim, "the value returned");
     if (fx->ret_elem && v.rank) {
         kl_err(e, KL_K0302, v.span, "`%s` returns a scalar, and this has shape %s", fx->fn->name,

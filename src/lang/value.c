@@ -180,7 +180,7 @@ static kl_value ew(kl_elab *e, enum kl_op op, kl_value *x, uint32_t n, kl_span s
     for (uint32_t i = 0; i < n; i++)
         if (x[i].kind == KL_V_ERR)
             return kl_bad(s);
-    const kl_value *t = &x[n - 1]; /* select: the type is that of its arms */
+    const kl_value *t = &x[op == KL_OP_select ? n - 1 : 0]; /* select: the type is that of its arms */
     enum kl_elem el = result_elem(op, (enum kl_elem)t->elem);
     bool konst = true, known = true;
     uint64_t bits[3] = {0};
