@@ -38,6 +38,7 @@ struct gb {
     kl_buf c;
     KL_VEC(struct gb_fn) fn;
     char dir[64];
+    unsigned builds;
     void *so;
     uint64_t seed;
 };
@@ -87,7 +88,7 @@ static inline uint32_t gb_add(struct gb *x, kl_fn *f, const char *path)
 static inline const char *gb_level(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") ? "x86-64-v4"
-                                                                                    : "x86-64-v3";
+                                                                                   : "x86-64-v3";
 }
 
 /* Compile all and load; false: there is no such compiler or it failed (shown). */
@@ -109,17 +110,18 @@ static inline bool gb_compile(struct gb *x, const char *cc, const char *level)
     snprintf(cmd, sizeof cmd,
              "%s -%s -march=%s -mprefer-vector-width=512 -fPIC -shared -nostdinc "
              "-fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv "
-             "-fno-strict-aliasing -w -o %s/%s-%s.so %s",
-             cc, strstr(cc, "clang") ? "O2" : "O3", level, x->dir, cc, level, path);
+             "-fno-strict-aliasing -w -o %s/%u.so %s",
+             cc, strstr(cc, "clang") ? "O2" : "O3", level, x->dir, ++x->builds, path);
     if (system(cmd) != 0)
         return false;
-    snprintf(path, sizeof path, "%s/%s-%s.so", x->dir, cc, level);
+    snprintf(path, sizeof path, "%s/%u.so", x->dir, x->builds);
     x->so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!x->so)
         print_error("%s\n", dlerror());
     /* it needs no other symbols than these */
     snprintf(cmd, sizeof cmd,
-             "nm -D --undefined-only %s | grep -vE ' (w .*|U (memcpy|memmove|memset)(@.*)?)$'", path);
+             "nm -D --undefined-only %s | grep -vE ' (w .*|U (memcpy|memmove|memset)(@.*)?)$'",
+             path);
     if (system(cmd) == 0)
         return false;
     return x->so != NULL;
@@ -138,9 +140,10 @@ static inline uint64_t gb_rand(struct gb *x)
 /* One element: wild: special values and all bit patterns too. */
 static inline uint64_t gb_element(struct gb *x, enum kl_elem e, bool wild)
 {
-    static const double special[] = {0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 88.7, -103.9, 1e-40, -1e-40,
-                                     3.4e38, -3.4e38, 65504.0, 65520.0, 2147483648.0,
-                                     -2147483648.0, 4294967296.0, 9.3e18, 1e300, 1e-310, 6e-8};
+    static const double special[] = {
+        0.0,          -0.0,          1.0,          -1.0,   0.5,     2.0,     88.7,
+        -103.9,       1e-40,         -1e-40,       3.4e38, -3.4e38, 65504.0, 65520.0,
+        2147483648.0, -2147483648.0, 4294967296.0, 9.3e18, 1e300,   1e-310,  6e-8};
     uint64_t r = gb_rand(x), pick = r >> 32 & 15;
     if (kl_is_float(e)) {
         double d = (double)(int64_t)(r & 0xffffff) / 0x1p21 - 4.0;
@@ -161,10 +164,23 @@ static inline uint64_t gb_element(struct gb *x, enum kl_elem e, bool wild)
     if (e == KL_bool)
         return r & 1;
     if (!wild || pick < 6)
-        return kl_canon(e, (uint64_t)((int64_t)(r % 201) - (kl_elems[e].kind == KL_KIND_SINT ? 100 : 0)));
+        return kl_canon(
+            e, (uint64_t)((int64_t)(r % 201) - (kl_elems[e].kind == KL_KIND_SINT ? 100 : 0)));
     if (pick < 9) {
-        static const uint64_t edge[] = {0, 1, 2, 31, 32, 33, 63, 64, UINT64_MAX, INT64_MAX,
-                                        (uint64_t)INT64_MIN, 0x7fffffff, 0x80000000, 0xffffffff,
+        static const uint64_t edge[] = {0,
+                                        1,
+                                        2,
+                                        31,
+                                        32,
+                                        33,
+                                        63,
+                                        64,
+                                        UINT64_MAX,
+                                        INT64_MAX,
+                                        (uint64_t)INT64_MIN,
+                                        0x7fffffff,
+                                        0x80000000,
+                                        0xffffffff,
                                         0xffffffff80000000};
         return kl_canon(e, edge[r % (sizeof edge / sizeof *edge)]);
     }

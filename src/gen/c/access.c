@@ -51,7 +51,8 @@ static struct num times(struct gen *g, struct num a, int64_t k)
 {
     if (a.known)
         return known((int64_t)((uint64_t)a.c * (uint64_t)k));
-    return k == 1 ? a : (struct num){false, 0, kl_printf(g->a, "(%s * %lld)", a.text, (long long)k)};
+    return k == 1 ? a
+                  : (struct num){false, 0, kl_printf(g->a, "(%s * %lld)", a.text, (long long)k)};
 }
 
 static struct num product(struct gen *g, struct num a, struct num b)
@@ -137,8 +138,8 @@ static const char *index_text(const struct build *b, const struct dimension *x)
             continue;
         if (a + 1 == b->s->rank)
             b->s->uses_iv = true;
-        struct num iv = {false, 0, x->c[a] == 1 ? b->s->iv[a]
-                                                : kl_printf(b->g->a, "(i64)%s", b->s->iv[a])};
+        struct num iv = {false, 0,
+                         x->c[a] == 1 ? b->s->iv[a] : kl_printf(b->g->a, "(i64)%s", b->s->iv[a])};
         r = sum(b->g, r, times(b->g, iv, x->c[a]));
     }
     return num_text(b->g, r);
@@ -196,6 +197,21 @@ static const char *place(struct build *b, const char *base, uint32_t level)
 
 /* ---- what is inside ---- */
 
+/* A variable of that value before loop `level`; the same value has one variable. */
+static const char *limit(struct build *b, uint32_t level, const char *stem, const char *value)
+{
+    bool isnew;
+    const char *key = kl_printf(b->g->a, "%u %s", level, value);
+    uint32_t *at = kl_map_put(&b->s->limits, key, strlen(key), &isnew);
+    if (isnew) {
+        const char *name = kl_c_temp(b->g, stem);
+        kl_c_put(b->s, level, "const i32 %s = %s;", name, value);
+        *at = b->s->text.n;
+        kl_push(b->g->a, &b->s->text, name);
+    }
+    return b->s->text.v[*at];
+}
+
 /* The values of a loop for which a dimension is inside: names, or NULL for no limit. */
 static void range(struct build *b, const struct dimension *x, const char **lo, const char **hi,
                   const char *only_if)
@@ -204,17 +220,14 @@ static void range(struct build *b, const struct dimension *x, const char **lo, c
     int64_t c = x->c[x->loop];
     const char *first = num_text(g, x->first), *ext = num_text(g, x->extent);
     const char *n = kl_c_size(g, b->s->dim[x->loop]);
-    const char *args = c == 1 ? kl_printf(g->a, "(%s, %s, %s)", first, ext, n)
-                              : kl_printf(g->a, "_step(%s, %lld, %s, %s)", first, (long long)c, ext, n);
-    if (!(x->first.known && x->first.c >= 0 && c > 0)) {
-        *lo = kl_c_temp(g, kl_printf(g->a, "%s_lo", b->stem));
-        kl_c_put(b->s, 0, "const i32 %s = kl_lo%s;", *lo, args);
-    }
-    *hi = kl_c_temp(g, kl_printf(g->a, "%s_hi", b->stem));
-    if (only_if)
-        kl_c_put(b->s, 0, "const i32 %s = %s ? kl_hi%s : 0;", *hi, only_if, args);
-    else
-        kl_c_put(b->s, 0, "const i32 %s = kl_hi%s;", *hi, args);
+    const char *args =
+        c == 1 ? kl_printf(g->a, "(%s, %s, %s)", first, ext, n)
+               : kl_printf(g->a, "_step(%s, %lld, %s, %s)", first, (long long)c, ext, n);
+    if (!(x->first.known && x->first.c >= 0 && c > 0))
+        *lo = limit(b, 0, "lo", kl_printf(g->a, "kl_lo%s", args));
+    *hi = limit(b, 0, "hi",
+                only_if ? kl_printf(g->a, "%s ? kl_hi%s : 0", only_if, args)
+                        : kl_printf(g->a, "kl_hi%s", args));
 }
 
 static const char *in_range(struct gen *g, const char *iv, const char *lo, const char *hi)
@@ -251,8 +264,8 @@ static void inside(struct build *b, struct acc *acc)
         const struct dimension *x = &b->d[d];
         if (always(b, x))
             continue;
-        const char *test = kl_printf(g->a, "kl_in(%s, %s)", index_text(b, x),
-                                     num_text(g, x->extent));
+        const char *test =
+            kl_printf(g->a, "kl_in(%s, %s)", index_text(b, x), num_text(g, x->extent));
         if (!inner || x->nloop == 0) {
             flags = both(g, flags, test);
         } else if (x->nloop > 1 || (x->loop + 1 == s->rank && along)) {
@@ -274,23 +287,20 @@ static void inside(struct build *b, struct acc *acc)
     if (along) {
         range(b, along, &acc->lo, &acc->hi, flags);
     } else if (flags) {
-        acc->hi = kl_c_temp(g, kl_printf(g->a, "%s_hi", b->stem));
-        kl_c_put(s, 0, "const i32 %s = %s ? %s : 0;", acc->hi, flags, n);
+        acc->hi = limit(b, 0, "hi", kl_printf(g->a, "%s ? %s : 0", flags, n));
     }
-    if (rows) {
-        const char *hi = kl_c_temp(g, kl_printf(g->a, "%s_hi", b->stem));
-        kl_c_put(s, s->rank - 1, "const i32 %s = %s ? %s : 0;", hi, rows, acc->hi ? acc->hi : n);
-        acc->hi = hi;
-    }
+    if (rows)
+        acc->hi = limit(b, s->rank - 1, "hi",
+                        kl_printf(g->a, "%s ? %s : 0", rows, acc->hi ? acc->hi : n));
     acc->inside = in_range(g, iv, acc->lo, acc->hi);
     s->uses_iv |= acc->inside != NULL;
     if (mixed) {
-        const char *hi = kl_c_temp(g, kl_printf(g->a, "%s_hi", b->stem));
-        kl_c_put(s, s->rank - 1, "const i32 %s = %s ? %s : 0;", hi, boxes, acc->hi ? acc->hi : n);
+        acc->mixed = true;
         acc->inside = both(g, acc->inside, mixed);
-        acc->hi = hi;
+        acc->hi = limit(b, s->rank - 1, "hi",
+                        kl_printf(g->a, "%s ? %s : 0", boxes, acc->hi ? acc->hi : n));
     }
-    if (acc->inside)
+    if (acc->inside && strchr(acc->inside, '&'))
         acc->inside = kl_printf(g->a, "(%s)", acc->inside);
 }
 

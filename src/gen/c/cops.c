@@ -8,6 +8,7 @@ const struct cop kl_cops[KL_NOP] = {
 };
 
 /* Element types: in memory and of a variable.  NULL: not in this version. */
+/* clang-format off */
 static const struct {
     const char *mem, *local;
 } types[KL_NELEM] = {
@@ -17,6 +18,7 @@ static const struct {
     [KL_f16] = {"u16", "u16"}, [KL_bf16] = {"u16", "u16"}, [KL_f32] = {"f32", "f32"},
     [KL_f64] = {"f64", "f64"},
 };
+/* clang-format on */
 
 const char *kl_c_type(enum kl_elem e)
 {
@@ -40,8 +42,7 @@ static const char *float_text(kl_arena *a, double x, const char *suffix)
     if (m < 1e6 && m * 8 == (double)(uint64_t)(m * 8)) {
         uint64_t eighths = (uint64_t)(m * 8);
         static const char *const part[] = {"0", "125", "25", "375", "5", "625", "75", "875"};
-        s = kl_printf(a, "%llu.%s%s", (unsigned long long)(eighths / 8), part[eighths % 8],
-                      suffix);
+        s = kl_printf(a, "%llu.%s%s", (unsigned long long)(eighths / 8), part[eighths % 8], suffix);
     } else {
         int lead = exp != -1023;
         exp += !lead;
@@ -74,6 +75,8 @@ const char *kl_c_const(kl_arena *a, enum kl_elem e, uint64_t bits)
     case KL_i64:
         if (bits == (uint64_t)INT64_MIN)
             return "(-0x7fffffffffffffffll - 1)";
+        if ((int64_t)bits >= INT32_MIN && (int64_t)bits <= INT32_MAX) /* beside an i64 */
+            return kl_printf(a, (int64_t)bits < 0 ? "(%lld)" : "%lld", (long long)bits);
         return kl_printf(a, (int64_t)bits < 0 ? "(%lldll)" : "%lldll", (long long)bits);
     case KL_i32:
         if ((int64_t)bits == INT32_MIN)
@@ -81,9 +84,9 @@ const char *kl_c_const(kl_arena *a, enum kl_elem e, uint64_t bits)
         return kl_printf(a, (int64_t)bits < 0 ? "(%d)" : "%d", (int)(int64_t)bits);
     case KL_u64: return kl_printf(a, "%lluull", (unsigned long long)bits);
     case KL_u32: return kl_printf(a, "%uu", (unsigned)bits);
-    case KL_f16: case KL_bf16: return kl_printf(a, "0x%04x", (unsigned)bits);
-    default:
-        return kl_printf(a, (int64_t)bits < 0 ? "(%d)" : "%d", (int)(int64_t)bits);
+    case KL_f16:
+    case KL_bf16: return kl_printf(a, "0x%04x", (unsigned)bits);
+    default: return kl_printf(a, (int64_t)bits < 0 ? "(%d)" : "%d", (int)(int64_t)bits);
     }
 }
 
@@ -102,7 +105,8 @@ const char *kl_c_neutral(kl_arena *a, uint16_t op, enum kl_elem e)
     switch (op) {
     case KL_OP_max: return kl_c_const(a, e, range[e].lo);
     case KL_OP_min: return kl_c_const(a, e, range[e].hi);
-    case KL_OP_fmax: case KL_OP_fmin: /* a NaN loses against everything */
+    case KL_OP_fmax:
+    case KL_OP_fmin: /* a NaN loses against everything */
         return kl_c_const(a, e, e == KL_f32 ? 0x7fc00000 : 0x7ff8000000000000);
     case KL_OP_mul: return kl_c_const(a, e, 1);
     case KL_OP_and: return e == KL_bool ? "1" : kl_c_const(a, e, kl_canon(e, UINT64_MAX));

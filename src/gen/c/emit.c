@@ -13,8 +13,12 @@ static void start_line(struct gen *g)
 {
     if (g->lines && g->loc.beg && g->f->src) {
         kiln_place at = kl_src_place(g->f->src, g->a, g->loc);
-        if (at.file)
-            kl_putf(&g->out, "#line %u \"%s\"\n", at.line, at.file);
+        if (at.file) {
+            kl_putf(&g->out, "#line %u \"", at.line);
+            for (const char *c = at.file; *c; c++)
+                kl_putf(&g->out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+            kl_puts(&g->out, "\"\n");
+        }
     }
     for (uint32_t i = 0; i < g->indent; i++)
         kl_puts(&g->out, "    ");
@@ -74,9 +78,13 @@ void kl_c_comment(struct gen *g, kl_span loc)
         n--;
     kl_buf b = {.a = g->a};
     for (size_t i = 0; i < n; i++) /* nothing that opens or ends a comment */
-        kl_buf_put(&b, s[i] == '/' && i && (s[i - 1] == '*') ? " /" : s[i] == '*' && i && s[i - 1] == '/'
-                       ? " *" : s + i, s[i] == '/' && i && s[i - 1] == '*' ? 2
-                       : s[i] == '*' && i && s[i - 1] == '/' ? 2 : 1);
+        kl_buf_put(&b,
+                   s[i] == '/' && i && (s[i - 1] == '*') ? " /"
+                   : s[i] == '*' && i && s[i - 1] == '/' ? " *"
+                                                         : s + i,
+                   s[i] == '/' && i && s[i - 1] == '*'   ? 2
+                   : s[i] == '*' && i && s[i - 1] == '/' ? 2
+                                                         : 1);
     if (n)
         kl_c_line(g, "/* %s */", kl_buf_str(&b));
 }
@@ -113,6 +121,7 @@ const char *kl_c_size(struct gen *g, uint64_t n)
 static const char *param_name(struct gen *g, uint32_t k)
 {
     const char *name = g->f->param[k].name;
+    /* clang-format off */
     static const char *const taken[] = {
         "i", "j", "k", "l", "p", "at", "from", "to", "left", "part", "end", "rest", "grid",
         "begin", "scratch", "prog", "tile", "level", "pairs", "turn",
@@ -122,6 +131,7 @@ static const char *param_name(struct gen *g, uint32_t k)
         "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "bool",
         "true", "false", "nullptr", "constexpr", "alignas", "alignof", "unix", "linux", "main",
     };
+    /* clang-format on */
     size_t n = name ? strlen(name) : 0;
     if (n == 0 || !strcmp(name, "_"))
         return kl_printf(g->a, "arg%u_", k);
@@ -194,8 +204,8 @@ static void emit_store(struct gen *g, kl_val v)
     kl_c_comment(g, in->loc);
     flush(g, &s);
     if (cond)
-        kl_c_line(g, "if (%s)", cond);
-    kl_c_line(g, "%s%s = %s;", cond ? "    " : "", acc->place, x);
+        kl_c_line(g, "if (%s)", kl_c_bare(g->a, cond));
+    kl_c_line(g, "%s%s = %s;", cond ? "    " : "", acc->place, kl_c_bare(g->a, x));
 }
 
 static void emit_scalar(struct gen *g, kl_val v)
@@ -218,7 +228,7 @@ static void emit_scalar(struct gen *g, kl_val v)
     flush(g, &s);
     bool plain = !strpbrk(text, " [(") || in->op == KL_OP_const;
     bool reads = in->op == KL_OP_load || in->op == KL_OP_extract;
-    if (plain || (!x->named && !reads && strlen(text) <= 48)) {
+    if (plain || (!x->named && !reads && !strchr(text, '?') && strlen(text) <= 48)) {
         x->text = in_parens(g, text);
         return;
     }
@@ -259,7 +269,7 @@ static void assign(struct gen *g, kl_blk blk, const char *const *to)
 static void name_params(struct gen *g, kl_blk blk, uint32_t skip, const char *const *to)
 {
     uint32_t k = 0;
-    kl_each_ins(g->f, blk, v) {
+    kl_each_ins (g->f, blk, v) {
         if (kl_in(g->f, v)->op != KL_OP_param)
             break;
         if (k >= skip && to[k - skip])
@@ -284,8 +294,7 @@ static void emit_region(struct gen *g, const struct step *st)
         if (in->op == KL_OP_if)
             kl_c_line(g, "%s %s;", type, to[k]);
         else
-            kl_c_line(g, "%s %s = %s;", type, to[k],
-                      g->val[kl_arg(f, st->v, skip + k).id].text);
+            kl_c_line(g, "%s %s = %s;", type, to[k], g->val[kl_arg(f, st->v, skip + k).id].text);
     }
     kl_blk own[2];
     uint32_t nblk = kl_blocks(f, st->v, own);
@@ -317,7 +326,7 @@ static void emit_region(struct gen *g, const struct step *st)
     default:
         for (uint32_t i = 0; i < 2; i++) {
             if (i == 0)
-                kl_c_open(g, "if (%s)", g->val[kl_arg(f, st->v, 0).id].text);
+                kl_c_open(g, "if (%s)", kl_c_bare(g->a, g->val[kl_arg(f, st->v, 0).id].text));
             else if (st->sub[1].n || n)
                 kl_c_open(g, "else");
             else
@@ -341,8 +350,8 @@ void kl_c_steps(struct gen *g, const steps *list)
             if (kl_c_buf_root(g, s->src) != kl_c_buf_root(g, s->dst)) {
                 const struct gbuf *b = &g->buf.v[s->dst];
                 kl_c_line(g, "__builtin_memcpy(%s, %s, (u64)%s * sizeof(%s));",
-                          kl_c_bufname(g, s->dst), kl_c_bufname(g, s->src),
-                          kl_c_size(g, b->count), kl_c_type((enum kl_elem)b->elem));
+                          kl_c_bufname(g, s->dst), kl_c_bufname(g, s->src), kl_c_size(g, b->count),
+                          kl_c_type((enum kl_elem)b->elem));
             }
             break;
         default: kl_c_helper(g, s); break;
@@ -358,7 +367,7 @@ static void name_all(struct gen *g)
     g->pname = kl_new_n(g->a, const char *, f->nparam + 1u);
     for (uint32_t i = 0; i < f->nparam; i++)
         g->pname[i] = param_name(g, i);
-    kl_each_ins(f, KL_BODY, v) {
+    kl_each_ins (f, KL_BODY, v) {
         if (kl_in(f, v)->op != KL_OP_param)
             break;
         g->val[v.id].text = g->pname[kl_in(f, v)->attr.index];
@@ -390,10 +399,11 @@ static void put_param(struct gen *g, kl_buf *b, uint32_t i)
 static void put_head(struct gen *g, kl_buf *b, const char *symbol)
 {
     const kl_fn *f = g->f;
-    kl_putf(b, "__attribute__((visibility(\"default\")))\n"
-               "void %s(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)\n{\n",
+    kl_putf(b,
+            "__attribute__((visibility(\"default\")))\n"
+            "void %s(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)\n{\n",
             symbol);
-    kl_each_ins(f, KL_BODY, v) {
+    kl_each_ins (f, KL_BODY, v) {
         if (kl_in(f, v)->op != KL_OP_param)
             break;
         if (g->val[v.id].live)
@@ -426,8 +436,7 @@ static void put_head(struct gen *g, kl_buf *b, const char *symbol)
 
 void kl_c_emit(kl_buf *b, const kl_fn *f, const char *symbol, bool lines, kl_cinfo *out)
 {
-    struct gen g = {.f = f, .a = f->a, .lines = lines, .out.a = f->a, .indent = 2,
-                    .stems.a = f->a};
+    struct gen g = {.f = f, .a = f->a, .lines = lines, .out.a = f->a, .indent = 2, .stems.a = f->a};
     g.val = kl_new_n(g.a, struct gval, f->nins);
     kl_c_plan(&g);
     out->scratch = kl_c_place(&g);

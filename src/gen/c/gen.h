@@ -12,12 +12,17 @@
 
 #include "gen/c/genc.h"
 
+/* clang-format off */
 enum {
     G_BIG_DIM = 512,  /* a size from here on is a variable of the text */
     G_SPLIT = 256,    /* inner loops from this length on are split into inside and edges */
     G_LANES = 64,     /* accumulators of an order-free reduction (half as many for 8 bytes) */
-    G_RECOMPUTE = 3   /* chains up to this cost are computed again rather than kept */
+    G_SHORT_ROW = 256, /* rows up to this length, if at least G_ROWS, are folded side by side */
+    G_ROWS = 8,
+    G_CHAIN = 200,    /* inlined operations in a row */
+    G_RECOMPUTE = 4   /* chains up to this cost are computed again rather than kept */
 };
+/* clang-format on */
 
 /* ---- the back-end table (cops.c) ---- */
 
@@ -35,8 +40,8 @@ struct cop {
 };
 extern const struct cop kl_cops[KL_NOP];
 
-const char *kl_c_type(enum kl_elem e);    /* in memory: bool is u8, f16 is u16 */
-const char *kl_c_local(enum kl_elem e);   /* of a variable: bool is b1 */
+const char *kl_c_type(enum kl_elem e);  /* in memory: bool is u8, f16 is u16 */
+const char *kl_c_local(enum kl_elem e); /* of a variable: bool is b1 */
 const char *kl_c_const(kl_arena *a, enum kl_elem e, uint64_t bits);
 const char *kl_c_neutral(kl_arena *a, uint16_t op, enum kl_elem e); /* of an order-free fold */
 
@@ -61,12 +66,13 @@ struct opnd {
 enum step_kind {
     ST_SCALAR, /* v as C statements */
     ST_NEST,
-    ST_TREE,   /* v: a reduction in the fixed order, operand in memory */
-    ST_ARG,    /* v: argmax, argmin */
-    ST_FOLD,   /* v: reduce_fn */
+    ST_TREE, /* v: a reduction in the fixed order or of many short rows */
+    ST_ARG,  /* v: argmax, argmin */
+    ST_FOLD, /* v: reduce_fn */
+    ST_TURN, /* v: a permute that moves the last axis */
     ST_DOT,
-    ST_COPY,   /* buffer src to dst, whole; nothing if they came to share memory */
-    ST_REGION  /* v: for, while, if with sub steps */
+    ST_COPY,  /* buffer src to dst, whole; nothing if they came to share memory */
+    ST_REGION /* v: for, while, if with sub steps */
 };
 
 /* A buffer that a step touches. */
@@ -87,8 +93,8 @@ struct root {
     uint8_t kind, elem; /* elem: of buf */
     kl_val v, src;
     uint32_t buf;
-    struct map at;      /* index of src in the nest */
-    struct map to;      /* R_PUT, R_RED: index in buf, which has these axes: */
+    struct map at; /* index of src in the nest */
+    struct map to; /* R_PUT, R_RED: index in buf, which has these axes: */
     uint32_t brank, bdim[KL_MAX_RANK];
 };
 
@@ -106,7 +112,7 @@ struct step {
     uint8_t kind;
     kl_val v;
     uint32_t src, dst;
-    uint32_t no;     /* place in the order of the text */
+    uint32_t no; /* place in the order of the text */
     struct nest *nest;
     KL_VEC(struct touch) use;
     steps sub[2];
@@ -116,26 +122,28 @@ struct step {
 /* ---- values and buffers ---- */
 
 struct gval {
-    bool live;       /* something needs it */
-    bool one;        /* a tile of one element */
-    bool mat;        /* lies in a buffer */
-    uint32_t buf;    /* mat */
-    uint32_t pos;    /* place in the program */
-    uint32_t depth;  /* of the block that holds it */
+    bool live;      /* something needs it */
+    bool one;       /* a tile of one element */
+    bool mat;       /* lies in a buffer */
+    bool turn;      /* a permute done by a transposition in memory */
+    uint32_t buf;   /* mat */
+    uint32_t pos;   /* place in the program */
+    uint32_t depth; /* of the block that holds it */
     uint32_t nuse;
-    uint32_t nest;   /* the nest that produces it, if any; compared while that is open */
-    uint32_t pulls;  /* nests that compute it inline, */
-    uint32_t seen;   /* the last of them */
-    int32_t cost;    /* to compute it inline; -1: not known yet */
-    bool loads;      /* doing so reads global memory */
-    bool named;      /* one: something but a scalar expression uses it, or more than one */
+    uint32_t nest;    /* the nest that produces it, if any; compared while that is open */
+    bool late;        /* by a helper behind that nest */
+    uint32_t pulls;   /* nests that compute it inline, */
+    uint32_t seen;    /* the last of them */
+    int32_t cost;     /* to compute it inline; -1: not known yet */
+    bool loads;       /* doing so reads global memory */
+    bool named;       /* one: something but a scalar expression uses it, or more than one */
     const char *text; /* one: a C expression that needs no parentheses; arrays: base pointer */
 };
 
 struct gbuf {
     uint8_t elem;
-    uint64_t count;  /* elements */
-    uint32_t same;   /* shares the memory of this buffer; 0: none */
+    uint64_t count; /* elements */
+    uint32_t same;  /* shares the memory of this buffer; 0: none */
     uint64_t offset;
     const char *name;
 };
@@ -150,12 +158,12 @@ struct gen {
     /* emission */
     kl_buf out;
     uint32_t indent;
-    kl_map stems;            /* of names: how many there are */
-    bool lines;              /* print #line */
-    kl_span loc;             /* of what is being printed */
+    kl_map stems; /* of names: how many there are */
+    bool lines;   /* print #line */
+    kl_span loc;  /* of what is being printed */
     KL_VEC(int64_t) extra;
-    KL_VEC(int64_t) size;    /* sizes that are variables n0, n1, ... */
-    const char **pname;      /* names of parameters */
+    KL_VEC(int64_t) size; /* sizes that are variables n0, n1, ... */
+    const char **pname;   /* names of parameters */
 };
 
 _Noreturn void kl_c_unsupported(const struct gen *g, const char *what);
@@ -185,6 +193,8 @@ void kl_c_space(const struct kl_type *t, uint32_t *rank, uint32_t dim[KL_MAX_RAN
 /* Row-major place of an indexed element, as one index. */
 struct ix kl_c_linear(uint32_t rank, const uint32_t *dim, const struct map *m);
 bool kl_c_const_of(const kl_fn *f, kl_val v, int64_t *out); /* v is a constant integer */
+/* Is v a reduction of rows that lie densely, are short and many? */
+bool kl_c_short_rows(const kl_fn *f, kl_val v);
 uint32_t kl_c_convert_cost(enum kl_elem to, enum kl_elem from);
 
 /* ---- emit.c: lines of text ---- */
@@ -192,12 +202,12 @@ uint32_t kl_c_convert_cost(enum kl_elem to, enum kl_elem from);
 /* One line, indented. */
 void kl_c_line(struct gen *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void kl_c_open(struct gen *g, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* { */
-void kl_c_close(struct gen *g);                                                             /* } */
+void kl_c_close(struct gen *g);                                                            /* } */
 void kl_c_lines(struct gen *g, const kl_buf *text); /* several, each ended by a newline */
 /* A size as text: a number, or from G_BIG_DIM on a variable. */
 const char *kl_c_size(struct gen *g, uint64_t n);
 const char *kl_c_temp(struct gen *g, const char *stem); /* a new name: stem and a number */
-const char *kl_c_load_temp(struct gen *g, kl_val load);   /* after the array */
+const char *kl_c_load_temp(struct gen *g, kl_val load); /* after the array */
 void kl_c_comment(struct gen *g, kl_span loc);          /* the source line */
 void kl_c_steps(struct gen *g, const steps *list);
 static inline const char *kl_c_bufname(const struct gen *g, uint32_t b)
@@ -214,14 +224,15 @@ void kl_c_helper(struct gen *g, const struct step *s);
 struct acc;
 struct site {
     struct gen *g;
-    uint32_t rank;                   /* of the nest; 0: a statement alone */
+    uint32_t rank; /* of the nest; 0: a statement alone */
     const uint32_t *dim;
-    kl_buf pre[KL_MAX_RANK + 1];     /* statements before each loop; [rank]: in the innermost */
-    const char *iv[KL_MAX_RANK];     /* the loops' variables, i32 */
-    const char *at;                  /* the innermost one as an index */
-    bool checked;                    /* the innermost loop runs over places outside */
-    bool uses_iv;                    /* the innermost body uses its variable as a number */
-    kl_map memo, count, accs;
+    kl_buf pre[KL_MAX_RANK + 1]; /* statements before each loop; [rank]: in the innermost */
+    const char *iv[KL_MAX_RANK]; /* the loops' variables, i32 */
+    const char *at;              /* the innermost one as an index */
+    bool checked;                /* the innermost loop runs over places outside */
+    bool masks;                  /* a load reads only where a mask says so */
+    bool uses_iv;                /* the innermost body uses its variable as a number */
+    kl_map memo, count, accs, limits;
     KL_VEC(const char *) text;
     KL_VEC(struct acc *) acc;
 };
@@ -232,6 +243,7 @@ struct acc {
     const char *place;   /* the element */
     const char *inside;  /* condition; NULL: always */
     const char *lo, *hi; /* innermost loop: inside from lo up to hi; NULL: no limit */
+    bool mixed;          /* further conditions, element by element */
     bool safe;           /* may be read wherever it is inside, whatever the mask says */
 };
 
@@ -248,6 +260,7 @@ void kl_c_remember(struct site *s, kl_val v, const struct map *m, const char *te
 /* An access of load, store, inside, extract or insert v. */
 const struct acc *kl_c_access(struct site *s, kl_val v, const struct map *m);
 const char *kl_c_buf_place(struct site *s, uint32_t buf, const struct ix *lin);
+const char *kl_c_bare(kl_arena *a, const char *x); /* without parentheses around all of it */
 const char *kl_c_convert(kl_arena *a, enum kl_elem to, enum kl_elem from, const char *x);
 void kl_c_put(struct site *s, uint32_t level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

@@ -72,6 +72,12 @@ static void tree(struct gen *g, const struct step *s)
     const struct kl_ins *in = kl_in(g->f, s->v);
     struct fold r = operand(g, s, in->attr.red.axis);
     const char *fn = in->attr.red.op == KL_OP_add ? "sum" : "prod", *e = kl_elems[r.elem].name;
+    if (kl_c_short_rows(g->f, s->v)) {
+        kl_c_line(g, "kl_%s_rows_%s(%s, %s, %s, %s);", kl_ops[in->attr.red.op].name, e,
+                  kl_c_bufname(g, g->val[s->v.id].buf), r.x, kl_c_size(g, r.outer),
+                  kl_c_size(g, r.n));
+        return;
+    }
     open_rows(g, &r);
     if (r.inner > 1)
         kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, e, result_row(g, s->v, &r),
@@ -79,11 +85,12 @@ static void tree(struct gen *g, const struct step *s)
     else if (r.n <= 256 && (r.n & (r.n - 1)) == 0)
         result(g, s->v, "i", kl_printf(g->a, "kl_%s%u_%s(%s)", fn, (unsigned)r.n, e, row(g, &r)));
     else if (r.n <= 64)
-        result(g, s->v, "i", kl_printf(g->a, "kl_%s_few_%s(%s, %u)", fn, e, row(g, &r),
-                                       (unsigned)r.n));
+        result(g, s->v, "i",
+               kl_printf(g->a, "kl_%s_few_%s(%s, %u)", fn, e, row(g, &r), (unsigned)r.n));
     else
-        result(g, s->v, "i", kl_printf(g->a, "kl_%s_%s(%s, %s, %s)", fn, e, row(g, &r),
-                                       kl_c_size(g, r.n), r.tmp));
+        result(g, s->v, "i",
+               kl_printf(g->a, "kl_%s%s_%s(%s, %s, %s)", fn, (r.n & (r.n - 1)) == 0 ? "_pow2" : "",
+                         e, row(g, &r), kl_c_size(g, r.n), r.tmp));
     close_rows(g, &r);
 }
 
@@ -97,8 +104,8 @@ static void arg(struct gen *g, const struct step *s)
         kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, e, result_row(g, s->v, &r),
                   row(g, &r), kl_c_size(g, r.n), kl_c_size(g, r.inner), r.tmp);
     else
-        result(g, s->v, "i", kl_printf(g->a, "kl_%s_%s(%s, %s)", fn, e, row(g, &r),
-                                       kl_c_size(g, r.n)));
+        result(g, s->v, "i",
+               kl_printf(g->a, "kl_%s_%s(%s, %s)", fn, e, row(g, &r), kl_c_size(g, r.n)));
     close_rows(g, &r);
 }
 
@@ -180,6 +187,48 @@ static void by_block(struct gen *g, const struct step *s)
     close_rows(g, &r);
 }
 
+/* Planes of the operand's last axis and the result's last axis, for each of the others. */
+static void turn(struct gen *g, const struct step *s)
+{
+    const kl_fn *f = g->f;
+    const struct kl_ins *in = kl_in(f, s->v);
+    kl_val a = kl_arg(f, s->v, 0);
+    const struct kl_type *from = kl_type_of(f, a), *to = kl_type_of(f, s->v);
+    static const char *const iv[] = {"i", "j", "k", "l"};
+    uint64_t sp[KL_MAX_RANK], dp[KL_MAX_RANK], src = 1, dst = 1;
+    uint32_t row = 0, col = 0, depth = 0, last = 0;
+    for (uint32_t d = to->rank; d-- > 0; src *= from->dim[d], dst *= to->dim[d]) {
+        sp[d] = src;
+        dp[d] = dst;
+    }
+    for (uint32_t d = 0; d < to->rank; d++) { /* the last axes that count */
+        last = from->dim[d] > 1 ? d : last;
+        col = to->dim[d] > 1 ? d : col;
+    }
+    for (uint32_t d = 0; d < to->rank; d++)
+        if (f->aux[in->attr.aux.at + d] == last)
+            row = d;
+    kl_buf x = {.a = g->a}, y = {.a = g->a};
+    kl_puts(&x, kl_c_bufname(g, g->val[kl_c_strip(g, a).id].buf));
+    kl_puts(&y, kl_c_bufname(g, g->val[s->v.id].buf));
+    kl_c_comment(g, in->loc);
+    for (uint32_t d = 0; d < to->rank; d++) {
+        if (d == row || d == col || to->dim[d] == 1)
+            continue;
+        kl_c_open(g, "for (i64 %s = 0; %s < %s; %s++)", iv[depth], iv[depth],
+                  kl_c_size(g, to->dim[d]), iv[depth]);
+        kl_putf(&x, " + %s * %s", iv[depth], kl_c_size(g, sp[f->aux[in->attr.aux.at + d]]));
+        kl_putf(&y, " + %s * %s", iv[depth], kl_c_size(g, dp[d]));
+        depth++;
+    }
+    kl_c_line(g, "kl_transpose_w%u(%s, %s, %s, %s, %s, %s);", kl_elems[to->elem].bytes,
+              kl_buf_str(&y), kl_c_size(g, dp[row]), kl_buf_str(&x),
+              kl_c_size(g, sp[f->aux[in->attr.aux.at + col]]), kl_c_size(g, to->dim[row]),
+              kl_c_size(g, to->dim[col]));
+    while (depth-- > 0)
+        kl_c_close(g);
+}
+
 static void dot(struct gen *g, const struct step *s)
 {
     const kl_fn *f = g->f;
@@ -193,9 +242,9 @@ static void dot(struct gen *g, const struct step *s)
         kl_val a = kl_arg(f, s->v, i);
         x[i] = kl_c_bufname(g, s->tmp[i]);
         if (g->val[a.id].one) /* it has no nest of its own */
-            kl_c_line(g, "%s[0] = %s;", x[i],
-                      kl_c_convert(g->a, e, (enum kl_elem)kl_type_of(f, a)->elem,
-                                   g->val[a.id].text));
+            kl_c_line(
+                g, "%s[0] = %s;", x[i],
+                kl_c_convert(g->a, e, (enum kl_elem)kl_type_of(f, a)->elem, g->val[a.id].text));
     }
     kl_c_comment(g, kl_in(f, s->v)->loc);
     if (batch > 1) {
@@ -222,7 +271,7 @@ void kl_c_helper(struct gen *g, const struct step *s)
     case ST_TREE: tree(g, s); return;
     case ST_ARG: arg(g, s); return;
     case ST_FOLD: by_block(g, s); return;
-    case ST_DOT: dot(g, s); return;
-    default: KL_CHECK(g->a->env, !"a step without text");
+    case ST_TURN: turn(g, s); return;
+    default: KL_CHECK(g->a->env, s->kind == ST_DOT); dot(g, s);
     }
 }

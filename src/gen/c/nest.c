@@ -18,7 +18,8 @@ struct emit {
     const struct nest *n;
     kl_buf before, after; /* around the nest; around the innermost loop: pre and `fold` */
     kl_buf fold;
-    uint32_t lanes;       /* 0: no accumulators */
+    uint32_t lanes;        /* 0: no accumulators */
+    const kl_buf *checked; /* the checked body; NULL: none */
 };
 
 static bool along_last(const struct emit *e, const struct root *r)
@@ -70,11 +71,11 @@ static void emit_put(struct emit *e, const struct root *r)
     x = kl_c_convert(g->a, (enum kl_elem)r->elem, from, x);
     if (r->v.id && kl_c_reads_put(&e->s, r->v, &r->at)) {
         const char *t = kl_c_temp(g, "t");
-        body(e, kl_printf(g->a, "const %s %s = %s;", kl_c_local(from), t, x));
+        body(e, kl_printf(g->a, "const %s %s = %s;", kl_c_local(from), t, kl_c_bare(g->a, x)));
         kl_c_remember(&e->s, r->v, &r->at, t);
         x = t;
     }
-    body(e, kl_printf(g->a, "%s = %s;", place, x));
+    body(e, kl_printf(g->a, "%s = %s;", place, kl_c_bare(g->a, x)));
 }
 
 static void emit_store(struct emit *e, const struct root *r)
@@ -82,16 +83,16 @@ static void emit_store(struct emit *e, const struct root *r)
     struct gen *g = e->g;
     const struct kl_ins *in = kl_in(g->f, r->v);
     uint32_t k = 1u + in->attr.access.n;
+    const struct acc *acc = kl_c_access(&e->s, r->v, &r->at);
     const char *x = kl_c_value(&e->s, kl_arg(g->f, r->v, k), &r->at), *cond = NULL;
     if (in->op == KL_OP_store && in->attr.access.flags & KL_ACC_MASK)
         cond = kl_c_value(&e->s, kl_arg(g->f, r->v, k + 1), &r->at);
-    const struct acc *acc = kl_c_access(&e->s, r->v, &r->at);
     bool inner = e->s.rank && acc->level == e->s.rank;
     if (acc->inside && (!inner || e->s.checked))
         cond = cond ? kl_printf(g->a, "%s & %s", acc->inside, cond) : acc->inside;
     if (cond)
-        body(e, kl_printf(g->a, "if (%s)", cond));
-    body(e, kl_printf(g->a, "%s%s = %s;", cond ? "    " : "", acc->place, x));
+        body(e, kl_printf(g->a, "if (%s)", kl_c_bare(g->a, cond)));
+    body(e, kl_printf(g->a, "%s%s = %s;", cond ? "    " : "", acc->place, kl_c_bare(g->a, x)));
 }
 
 /* An order-free fold: the text of op on two elements. */
@@ -112,11 +113,11 @@ static void emit_red(struct emit *e, const struct root *r)
     const char *x = kl_c_value(s, r->src, &r->at);
     if (!along_last(e, r)) {
         const char *place = kl_c_buf_place(s, r->buf, &lin);
-        body(e, kl_printf(g->a, "%s = %s(%s, %s);", place, fn, place, x));
+        body(e, kl_printf(g->a, "%s = %s(%s, %s);", place, fn, place, kl_c_bare(g->a, x)));
         if (first) {
             const char *name = kl_c_bufname(g, r->buf);
             kl_putf(&e->before, "for (i64 i = 0; i < %s; i++)\n    %s[i] = %s;\n",
-                    kl_c_size(g, g->buf.v[r->buf].count), name, zero);
+                    kl_c_size(g, g->buf.v[r->buf].count), name, kl_c_bare(g->a, zero));
         }
         return;
     }
@@ -127,7 +128,7 @@ static void emit_red(struct emit *e, const struct root *r)
         m = kl_c_temp(g, "m");
         kl_c_put(s, s->rank - 1, "%s %s[%u];", type, m, e->lanes);
         kl_c_put(s, s->rank - 1, "for (i32 l = 0; l < %u; l++)", e->lanes);
-        kl_c_put(s, s->rank - 1, "    %s[l] = %s;", m, zero);
+        kl_c_put(s, s->rank - 1, "    %s[l] = %s;", m, kl_c_bare(g->a, zero));
         if (e->lanes > 1)
             kl_putf(&e->fold, "KL_FOLD%u(%s, %s)\n", e->lanes, m, fn);
         if (g->val[r->v.id].one)
@@ -135,14 +136,20 @@ static void emit_red(struct emit *e, const struct root *r)
         else
             kl_putf(&e->fold, "%s = %s[0];\n", kl_c_buf_place(s, r->buf, &lin), m);
         bool isnew;
-        struct { uint64_t id; struct map m; } k = {r->v.id, key};
+        struct {
+            uint64_t id;
+            struct map m;
+        } k = {r->v.id, key};
         *kl_map_put(&s->accs, &k, sizeof k, &isnew) = s->text.n;
         kl_push(g->a, &s->text, m);
     } else {
-        struct { uint64_t id; struct map m; } k = {r->v.id, key};
+        struct {
+            uint64_t id;
+            struct map m;
+        } k = {r->v.id, key};
         m = s->text.v[*kl_map_get(&s->accs, &k, sizeof k)];
     }
-    body(e, kl_printf(g->a, "%s[l] = %s(%s[l], %s);", m, fn, m, x));
+    body(e, kl_printf(g->a, "%s[l] = %s(%s[l], %s);", m, fn, m, kl_c_bare(g->a, x)));
 }
 
 static void emit_roots(struct emit *e, bool checked)
@@ -178,21 +185,28 @@ static void count_roots(struct emit *e)
 
 /* ---- loops ---- */
 
+static const char *pragma(const struct emit *e, const kl_buf *text)
+{
+    bool brief = e->n->dim[e->n->rank - 1] <= 16; /* gcc unrolls it first */
+    return text == e->checked || e->s.masks || brief ? "KL_EDGE" : "KL_SIMD";
+}
+
 /* The innermost loop over [from, to), in steps of the lanes if there are any. */
 static void loop(struct emit *e, const kl_buf *text, const char *from, const char *to)
 {
     struct gen *g = e->g;
     const char *iv = e->s.iv[e->s.rank - 1];
     if (!e->lanes) {
-        kl_c_line(g, "KL_SIMD");
+        kl_c_line(g, "%s", pragma(e, text));
         kl_c_open(g, "for (i32 %s = %s; %s < %s; %s++)", iv, from, iv, to, iv);
         kl_c_lines(g, text);
         kl_c_close(g);
         return;
     }
     kl_c_open(g, "for (i64 at = %s; at < %s; at += %u)", from, to, e->lanes);
-    kl_c_line(g, "const i32 left = %s - at < %u ? (i32)(%s - at) : %u;", to, e->lanes, to, e->lanes);
-    kl_c_line(g, "KL_SIMD");
+    kl_c_line(g, "const i32 left = %s - at < %u ? (i32)(%s - at) : %u;", to, e->lanes, to,
+              e->lanes);
+    kl_c_line(g, "%s", pragma(e, text));
     kl_c_open(g, "for (i32 l = 0; l < left; l++)");
     if (e->s.uses_iv)
         kl_c_line(g, "const i32 %s = (i32)at + l;", iv);
@@ -206,7 +220,7 @@ static void lane_loop(struct emit *e, const kl_buf *text, const char *to)
 {
     struct gen *g = e->g;
     kl_c_open(g, "for (; at + %u <= %s; at += %u)", e->lanes, to, e->lanes);
-    kl_c_line(g, "KL_SIMD");
+    kl_c_line(g, "%s", pragma(e, text));
     kl_c_open(g, "for (i32 l = 0; l < %u; l++)", e->lanes);
     if (e->s.uses_iv)
         kl_c_line(g, "const i32 %s = (i32)at + l;", e->s.iv[e->s.rank - 1]);
@@ -221,25 +235,30 @@ static void fast_range(struct emit *e)
     struct gen *g = e->g;
     const char *n = kl_c_size(g, e->n->dim[e->n->rank - 1]);
     bool has_lo = false;
-    for (uint32_t i = 0; i < e->s.acc.n; i++)
-        has_lo |= e->s.acc.v[i]->level == e->s.rank && e->s.acc.v[i]->lo;
     kl_c_line(g, "i32 from = 0, to = %s;", n);
     for (uint32_t i = 0; i < e->s.acc.n; i++) {
         const struct acc *acc = e->s.acc.v[i];
-        if (acc->level != e->s.rank)
+        bool lo = acc->lo != NULL, hi = acc->hi != NULL;
+        if (acc->level != e->s.rank || !acc->place)
             continue;
-        if (acc->lo)
+        for (uint32_t j = 0; j < i; j++) { /* limits that were named before */
+            lo &= e->s.acc.v[j]->lo != acc->lo || !e->s.acc.v[j]->place;
+            hi &= e->s.acc.v[j]->hi != acc->hi || !e->s.acc.v[j]->place;
+        }
+        if (lo)
             kl_c_line(g, "from = %s > from ? %s : from;", acc->lo, acc->lo);
-        if (acc->hi)
+        if (hi)
             kl_c_line(g, "to = %s < to ? %s : to;", acc->hi, acc->hi);
+        has_lo |= lo;
     }
     if (has_lo)
         kl_c_line(g, "to = to < from ? from : to;");
 }
 
-static void innermost(struct emit *e, const kl_buf *fast, const kl_buf *checked)
+static void innermost(struct emit *e, const kl_buf *fast)
 {
     struct gen *g = e->g;
+    const kl_buf *checked = e->checked;
     uint32_t count = e->n->dim[e->n->rank - 1];
     const char *n = kl_c_size(g, count);
     if (checked)
@@ -315,6 +334,7 @@ void kl_c_nest(struct gen *g, const struct step *st)
     if (checks) {
         *inner = (kl_buf){.a = g->a};
         emit_roots(&e, true);
+        e.checked = inner;
     }
     kl_span said = {0, 0};
     for (uint32_t i = 0; i < n->root.n; i++) {
@@ -332,7 +352,7 @@ void kl_c_nest(struct gen *g, const struct step *st)
                       kl_c_size(g, n->dim[a]), e.s.iv[a]);
     }
     if (n->rank)
-        innermost(&e, &fast, checks ? inner : NULL);
+        innermost(&e, &fast);
     else
         kl_c_lines(g, &fast);
     kl_c_lines(g, &e.fold);

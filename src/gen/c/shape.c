@@ -69,8 +69,8 @@ bool kl_c_static_part(const kl_fn *f, kl_val v)
         if (!kl_c_const_of(f, kl_arg(f, v, 1 + d), &start))
             return false;
         int64_t n = step ? (int64_t)t->dim[axis++] - 1 : 0, dim = base->dim[d];
-        if (start < 0 || start >= dim || step < -dim || step > dim ||
-            start + step * n < 0 || start + step * n >= dim)
+        if (start < 0 || start >= dim || step < -dim || step > dim || start + step * n < 0 ||
+            start + step * n >= dim)
             return false;
     }
     return true;
@@ -183,9 +183,19 @@ uint32_t kl_c_operands(const struct gen *g, kl_val v, const struct map *m, struc
                 add_ix(&o->x[d], &m->x[axis++], step);
         }
         return 1;
-    default: /* a reshape and its like */
-        return reshape_map(from, to, m, o) ? 1 : UINT32_MAX;
+    default: /* a reshape and its like */ return reshape_map(from, to, m, o) ? 1 : UINT32_MAX;
     }
+}
+
+bool kl_c_short_rows(const kl_fn *f, kl_val v)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    const struct kl_type *t = kl_type_of(f, kl_arg(f, v, 0));
+    uint32_t axis = in->attr.red.axis, n = t->dim[axis], bytes = kl_elems[t->elem].bytes;
+    for (uint32_t d = axis + 1; d < t->rank; d++)
+        if (t->dim[d] > 1)
+            return false;
+    return n > 1 && n <= G_SHORT_ROW && kl_numel(t) / n >= G_ROWS && (bytes == 4 || bytes == 8);
 }
 
 uint32_t kl_c_convert_cost(enum kl_elem to, enum kl_elem from)

@@ -22,7 +22,7 @@ void kl_c_site(struct site *s, struct gen *g, const struct nest *n)
 {
     static const char *const names[] = {"i", "j", "k", "l"};
     *s = (struct site){.g = g, .rank = n ? n->rank : 0, .dim = n ? n->dim : NULL};
-    s->memo.a = s->count.a = s->accs.a = g->a;
+    s->memo.a = s->count.a = s->accs.a = s->limits.a = g->a;
     for (uint32_t a = 0; a <= KL_MAX_RANK; a++) {
         s->pre[a].a = g->a;
         if (a < KL_MAX_RANK)
@@ -144,15 +144,17 @@ const char *kl_c_convert(kl_arena *a, enum kl_elem to, enum kl_elem from, const 
     if (half_from) {
         if (to == KL_bool)
             return kl_printf(a, "(%s & 0x7fff) != 0", x);
-        return kl_c_convert(a, to, KL_f32, kl_printf(a, "kl_cvt_f32_%s(%s)", kl_elems[from].name, x));
+        return kl_c_convert(
+            a, to, KL_f32, kl_printf(a, "kl_cvt_f32_%s(%s)", kl_elems[from].name, kl_c_bare(a, x)));
     }
     if (half_to)
         return kl_printf(a, "kl_cvt_%s_f32(%s)", kl_elems[to].name,
-                         kl_c_convert(a, KL_f32, from, x));
+                         kl_c_bare(a, kl_c_convert(a, KL_f32, from, x)));
     if (to == KL_bool)
         return kl_printf(a, "%s != 0", x);
     if (kl_is_float(from) && !kl_is_float(to))
-        return kl_printf(a, "kl_cvt_%s_%s(%s)", kl_elems[to].name, kl_elems[from].name, x);
+        return kl_printf(a, "kl_cvt_%s_%s(%s)", kl_elems[to].name, kl_elems[from].name,
+                         kl_c_bare(a, x));
     return kl_printf(a, "(%s)%s", kl_c_local(to), x);
 }
 
@@ -172,8 +174,23 @@ static const char *bitcast_text(kl_arena *a, enum kl_elem to, enum kl_elem from,
     return kl_printf(a, "(%s)%s", kl_c_local(to), x);
 }
 
+const char *kl_c_bare(kl_arena *a, const char *x)
+{
+    uint32_t depth = 0;
+    size_t n = strlen(x);
+    if (x[0] != '(' || x[n - 1] != ')')
+        return x;
+    for (size_t i = 0; i + 1 < n; i++) {
+        depth += x[i] == '(';
+        depth -= x[i] == ')';
+        if (!depth)
+            return x; /* the first one closes before the end */
+    }
+    return kl_strndup(a, x + 1, n - 2);
+}
+
 /* A row of cops.def with its operands. */
-static const char *row_text(struct gen *g, kl_val v, const char *const x[3])
+static const char *row_text(struct gen *g, kl_val v, const char *x[3])
 {
     const struct kl_ins *in = kl_in(g->f, v);
     enum kl_elem to = (enum kl_elem)kl_type_of(g->f, v)->elem;
@@ -182,9 +199,12 @@ static const char *row_text(struct gen *g, kl_val v, const char *const x[3])
         return kl_c_convert(g->a, to, from, x[0]);
     if (in->op == KL_OP_bitcast)
         return bitcast_text(g->a, to, from, x[0]);
+    if (from == KL_i64 && kl_in(g->f, kl_arg(g->f, v, 0))->op == KL_OP_const)
+        x[0] = kl_printf(g->a, "(i64)%s", x[0]); /* a literal alone might be an int */
     bool flt = from == KL_f32 || from == KL_f64;
     const char *t = flt ? kl_cops[in->op].ftext : kl_cops[in->op].itext;
     KL_CHECK(g->a->env, t);
+    bool call = strchr(t, '(') != NULL; /* an argument needs no parentheses */
     kl_buf b = {.a = g->a};
     for (; *t; t++) {
         if (*t != '$')
@@ -192,7 +212,7 @@ static const char *row_text(struct gen *g, kl_val v, const char *const x[3])
         else if (*++t == 'T')
             kl_puts(&b, kl_elems[from].name);
         else
-            kl_puts(&b, x[*t - '0']);
+            kl_puts(&b, call ? kl_c_bare(g->a, x[*t - '0']) : x[*t - '0']);
     }
     return kl_buf_str(&b);
 }
@@ -275,9 +295,23 @@ static const char *load_text(struct site *s, kl_val v, const struct map *m)
         kl_c_put(s, acc->level, "const %s %s = %s;", kl_c_local(e), t, elem);
         elem = t;
     }
+    s->masks |= mask && !acc->safe;
     if (mask)
         cond = cond ? kl_printf(g->a, "%s & %s", cond, mask) : mask;
     return cond ? kl_printf(g->a, "%s ? %s : %s", cond, elem, fill) : elem;
+}
+
+/* Does the loop run inside of the same limits anyway, as an access to memory has them? */
+static bool is_known_inside(const struct site *s, const struct acc *acc)
+{
+    if (s->checked || !s->rank || acc->level != s->rank || acc->mixed)
+        return false;
+    for (uint32_t i = 0; i < s->acc.n; i++) {
+        const struct acc *x = s->acc.v[i];
+        if (x->place && x->level == s->rank && x->lo == acc->lo && x->hi == acc->hi)
+            return true;
+    }
+    return false;
 }
 
 /* The expression of v at index m; operands may be named before it. */
@@ -297,9 +331,10 @@ static const char *expr(struct site *s, kl_val v, const struct map *m)
         break;
     case KL_OP_inside: {
         const struct acc *acc = kl_c_access(s, v, m);
-        return acc->inside ? acc->inside : "1";
+        return acc->inside && !is_known_inside(s, acc) ? acc->inside : "1";
     }
-    case KL_OP_argmax: case KL_OP_argmin: return "0";
+    case KL_OP_argmax:
+    case KL_OP_argmin: return "0";
     case KL_OP_insert: { /* one element: replaced if the place is inside */
         const struct acc *acc = kl_c_access(s, v, m);
         const char *x = kl_c_value(s, kl_arg(g->f, v, 1u + in->attr.access.n), m);
@@ -314,6 +349,8 @@ static const char *expr(struct site *s, kl_val v, const struct map *m)
     const char *x[3] = {NULL};
     for (uint32_t i = 0; i < n; i++)
         x[i] = kl_c_value(s, o[i].v, &o[i].m);
+    if (in->op == KL_OP_select && strcmp(x[0], "1") == 0)
+        return x[1];
     return kl_ops[in->op].flags & KL_F_EW ? row_text(g, v, x) : x[0];
 }
 
@@ -352,9 +389,11 @@ const char *kl_c_value(struct site *s, kl_val v, const struct map *m)
     }
     uint32_t *count = kl_map_get(&s->count, &k, sizeof k);
     bool once = !count || *count < 2, inner = level == s->rank;
-    if (!is_name(x) && !(once && inner && strlen(x) <= SHORT)) {
+    /* gcc 12 crashes on some loops where a choice is compared without a name between */
+    bool small = strlen(x) <= SHORT && !strchr(x, '?');
+    if (!is_name(x) && !(once && inner && small)) {
         const char *t = in->op == KL_OP_load ? kl_c_load_temp(g, v) : kl_c_temp(g, "t");
-        kl_c_put(s, level, "const %s %s = %s;", kl_c_local(e), t, x);
+        kl_c_put(s, level, "const %s %s = %s;", kl_c_local(e), t, kl_c_bare(g->a, x));
         x = t;
     }
     x = paren(g, x);
