@@ -86,7 +86,14 @@ $(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -lmpfr $(LDLIBS)
 
-tests: $(unit) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/ulp-check
+# Each fuzz target with a main that replays files and variants of them.
+replay := $(patsubst tests/fuzz/%.c,$(O)/tests/replay/%,$(filter-out tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)))
+$(replay): $(O)/tests/replay/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(TESTLIBS)
+	@mkdir -p $(@D)
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
+
+tests: $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/ulp-check
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
@@ -122,7 +129,7 @@ $(O)/kiln.pc: include/kiln.h
 	@printf 'prefix=%s\nlibdir=%s\nincludedir=%s\n\nName: kiln\nDescription: %s\nVersion: %s\nLibs: -L$${libdir} -lkiln\nLibs.private: -lm -ldl -lpthread\nCflags: -I$${includedir}\n' \
 	    '$(PREFIX)' '$(LIBDIR)' '$(INCLUDEDIR)' 'compile and run tile kernels' '$(VER)' > $@
 install: all $(O)/kiln.pc
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(MANDIR)/man1
+	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
 	$(INSTALL) -m 755 $(O)/kiln $(DESTDIR)$(BINDIR)/kiln
 	$(INSTALL) -m 644 include/kiln.h $(DESTDIR)$(INCLUDEDIR)/kiln.h
 	$(INSTALL) -m 644 $(O)/libkiln.a $(DESTDIR)$(LIBDIR)/libkiln.a
@@ -130,10 +137,13 @@ install: all $(O)/kiln.pc
 	ln -sf $(SO).$(VER) $(DESTDIR)$(LIBDIR)/$(SO).$(SOVER)
 	ln -sf $(SO).$(SOVER) $(DESTDIR)$(LIBDIR)/$(SO)
 	$(INSTALL) -m 644 $(O)/kiln.pc $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+	@if command -v scdoc >/dev/null; then $(INSTALL) -d $(DESTDIR)$(MANDIR)/man1 && \
+	    scdoc < docs/man/kiln.1.scd > $(DESTDIR)$(MANDIR)/man1/kiln.1; \
+	 else echo "scdoc is missing: no manual page installed"; fi
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/kiln $(DESTDIR)$(INCLUDEDIR)/kiln.h $(DESTDIR)$(LIBDIR)/libkiln.a \
 	    $(DESTDIR)$(LIBDIR)/$(SO) $(DESTDIR)$(LIBDIR)/$(SO).$(SOVER) $(DESTDIR)$(LIBDIR)/$(SO).$(VER) \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc $(DESTDIR)$(MANDIR)/man1/kiln.1
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san

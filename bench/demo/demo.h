@@ -8,7 +8,7 @@
 
 /* ---- data.c ---- */
 
-/* A matrix of f32, about normal with variance 1, as .npy; an existing file of that shape is kept. */
+/* A matrix of f32, about normal with variance 1, as .npy; a file of that shape is kept. */
 bool data_make(const char *path, size_t rows, size_t cols);
 /* Read it into memory from malloc, aligned to 64 bytes; NULL after a message. */
 float *data_read(const char *path, size_t *rows, size_t *cols);

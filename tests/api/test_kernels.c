@@ -248,6 +248,37 @@ static void two_stages(void **state)
     }
 }
 
+/* A folder for generated code that cannot be written to is a warning. */
+static void keep_folder(void **state)
+{
+    struct fixture *f = *state;
+    if (f->n < 2)
+        skip();
+    kiln_options o = KILN_OPTIONS_INIT;
+    kiln_options_from_env(&o);
+    o.device = KILN_DEVICE_CPU;
+    o.keep_dir = "/dev/null/nowhere";
+    kiln_context *ctx = NULL;
+    assert_int_equal(kiln_context_create(&o, &ctx, NULL), KILN_OK);
+    kiln_module *mod = load(ctx, "kernels/add.kiln");
+    float x[4] = {1, 2, 3, 4}, z[4] = {0};
+    int64_t shape[] = {4};
+    kiln_arg a[3] = {{.name = "z", .kind = KILN_ARG_TENSOR}};
+    a[0].u.tensor = (kiln_tensor){.data = z, .dtype = KILN_F32, .ndim = 1, .shape = shape};
+    a[1] = a[2] = a[0];
+    a[1].name = "x";
+    a[2].name = "y";
+    a[1].u.tensor.data = a[2].u.tensor.data = x;
+    kiln_diags *d = NULL;
+    assert_int_equal(kiln_launch(kiln_module_kernel(mod, "add"), NULL, a, 3, &d), KILN_OK);
+    assert_int_equal(kiln_diags_count(d), 1);
+    assert_string_equal(kiln_diags_at(d, 0)->code, "K1808");
+    assert_true(z[3] == 8);
+    kiln_diags_free(d);
+    kiln_module_free(mod);
+    kiln_context_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +286,7 @@ int main(void)
         cmocka_unit_test(strided_softmax),
         cmocka_unit_test(dense_is_demanded),
         cmocka_unit_test(two_stages),
+        cmocka_unit_test(keep_folder),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -416,7 +416,12 @@ const char *operand(struct gen *g, kiln_dtype t, struct shape s, int depth)
 
 static const char *binary(struct gen *g, kiln_dtype t, struct shape s, const char *op, int depth)
 {
-    const char *a = expr(g, t, s, depth - 1), *b = operand(g, t, s, depth - 1);
+    const char *a = expr(g, t, s, depth - 1);
+    if (chance(g, 6)) /* what algebraic rules look for: x - x, (x + 2) + 3 */
+        return FMT("(%s %s %s)", a, op, a);
+    if (chance(g, 8) && strchr("+-*", *op))
+        return FMT("((%s %s (%s)) %s (%s))", a, op, literal(g, t), op, literal(g, t));
+    const char *b = operand(g, t, s, depth - 1);
     return chance(g, 70) ? FMT("(%s %s %s)", a, op, b) : FMT("(%s %s %s)", b, op, a);
 }
 

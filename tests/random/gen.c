@@ -265,7 +265,7 @@ static void loop_body(struct gen *g)
 static void loop(struct gen *g)
 {
     const char *i = fresh(g, "j");
-    unsigned mark, kind = below(g, 10), trips = 1 + below(g, 5);
+    unsigned mark, kind = below(g, 12), trips = 1 + below(g, 5);
     if (kind < 2) { /* while, do: the counter moves first, so that continue cannot hang */
         line(g, FMT("i32 %s = 0;", i));
         declare(g, i, KILN_I32, SCALAR, true);
@@ -277,8 +277,13 @@ static void loop(struct gen *g)
         line(g, kind ? FMT("} while (%s < %u);", i, trips) : "}");
         return;
     }
-    if (chance(g, 15))
-        line(g, chance(g, 50) ? "#pragma unroll" : "#pragma unroll 2");
+    if (chance(g, 10)) {
+        line(g, "#pragma unroll");
+    } else if (chance(g, 25)) { /* in part, with trips left over */
+        unsigned n = 2 + below(g, 3);
+        line(g, FMT("#pragma unroll %u", n));
+        trips += n;
+    }
     kiln_dtype t = chance(g, 70) ? KILN_I64 : KILN_I32;
     const char *ty = NAME(t);
     unsigned step = 1 + below(g, 3), lo = below(g, 3);
@@ -594,7 +599,7 @@ void generate(struct rprog *p, uint64_t seed)
     g->mem = &p->mem;
     p->line = pool_get(g->mem, MAX_LINES * sizeof *p->line);
     p->specials = chance(g, 40);
-    g->budget = 20 + (int)below(g, 60);
+    g->budget = 15 + (int)below(g, 40);
     line(g, "#pragma kiln 1");
     for (unsigned n = below(g, MAX_FUNCS); n > 0; n--)
         function(g);
@@ -624,7 +629,7 @@ void generate(struct rprog *p, uint64_t seed)
         line(g, "i64 cb = program_id(1) * CB;");
         declare(g, "cb", KILN_I64, SCALAR, true);
     }
-    statements(g, 4 + below(g, 8));
+    statements(g, 3 + below(g, 6));
     if (chance(g, 8))
         line(g, FMT("if (%s) return;", expr(g, KILN_BOOL, SCALAR, 2)));
     statements(g, below(g, 3));

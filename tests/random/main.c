@@ -3,10 +3,10 @@
  * random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops] [--show] [--interp]
  *                 [--no-reduce]
  *
- * Programs have the seeds SEED, SEED+1, ...: `-n 1 -s SEED --show` is one of them
- * again.  --ops: every operation by itself instead (ops.c).  --interp leaves the CPU out.  Every tenth program is also compiled by clang.  A
- * failing program is printed after it has been shrunk.  The last line is
- * `N passed, N failed, N skipped`. */
+ * Programs have the seeds SEED, SEED+1, ...: `-n 1 -s SEED --show` is one of them again.
+ * --ops: every operation by itself instead (ops.c).  --interp leaves the CPU out.  Every tenth
+ * program is also compiled by clang.  A failing program is printed after it has been shrunk.
+ * The last line is `N passed, N failed, N skipped`. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void report(struct rprog *p, const struct result *r, bool clang, unsigned
     if ((*shown)++ >= MAX_SHOWN)
         return;
     if (opt.shrink && r->outcome > O_OK && !p->title)
-        reduce(p, r->outcome, clang, opt.use);
+        reduce(p, r, clang, opt.use);
     char *text = program_text(p->line, p->nline);
     printf("---- %s\n%s----\n", opt.shrink ? "shrunk" : "source", text);
     free(text);

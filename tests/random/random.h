@@ -101,6 +101,6 @@ void run_guarded(struct rprog *const *p, char *const *text, unsigned n, const bo
                  unsigned use, struct result *res);
 
 /* Shrink the source of a failing program while it still fails in the same way. */
-void reduce(struct rprog *p, enum outcome what, bool clang, unsigned use);
+void reduce(struct rprog *p, const struct result *res, bool clang, unsigned use);
 
 #endif

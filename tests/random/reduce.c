@@ -13,10 +13,20 @@ enum { TRIES = 600, SECONDS = 90 };
 struct shrink {
     struct rprog *p;
     enum outcome what;
+    char code[6]; /* of the first diagnostic, or "" */
     bool clang;
     unsigned use, tries;
     time_t end;
 };
+
+static void first_code(const char *why, char code[6])
+{
+    const char *k = strstr(why, "[K");
+    code[0] = 0;
+    if (k)
+        memcpy(code, k + 1, 5);
+    code[5] = 0;
+}
 
 static bool still(struct shrink *s, const char **line, unsigned n)
 {
@@ -26,7 +36,9 @@ static bool still(struct shrink *s, const char **line, unsigned n)
     struct result r = {O_NONE, ""};
     run_guarded(&s->p, &text, 1, &s->clang, s->use, &r);
     free(text);
-    return r.outcome == s->what;
+    char code[6];
+    first_code(r.why, code);
+    return r.outcome == s->what && strcmp(code, s->code) == 0;
 }
 
 static bool keep(struct shrink *s, const char **line, unsigned n)
@@ -131,9 +143,10 @@ static bool shrink_line(struct shrink *s, unsigned i)
     return changed;
 }
 
-void reduce(struct rprog *p, enum outcome what, bool clang, unsigned use)
+void reduce(struct rprog *p, const struct result *res, bool clang, unsigned use)
 {
-    struct shrink s = {.p = p, .what = what, .clang = clang, .use = use};
+    struct shrink s = {.p = p, .what = res->outcome, .clang = clang, .use = use};
+    first_code(res->why, s.code);
     s.end = time(NULL) + SECONDS;
     for (bool changed = true; changed;) {
         changed = false;
