@@ -120,7 +120,7 @@ static bool always(const struct build *b, const struct dimension *x)
         return true;
     if (!x->first.known || x->first.c < 0 || x->first.c >= x->extent.c)
         return false;
-    int64_t lo = x->first.c, hi = x->first.c;
+    int64_t lo = x->first.c, hi = lo;
     for (uint32_t a = 0; a < b->s->rank; a++) {
         int64_t span = x->c[a] * ((int64_t)b->s->dim[a] - 1);
         lo += span < 0 ? span : 0;

@@ -180,7 +180,7 @@ uint64_t kl_c_place(struct gen *g)
             continue;
         size[b] = (x->count * kl_elems[x->elem].bytes + ALIGN - 1) / ALIGN * ALIGN;
         if (size[b] >= 4096)
-            size[b] += 3 * ALIGN; /* neighbours do not start at the same place of a page */
+            size[b] += UINT64_C(3) * ALIGN; /* neighbours do not start at the same place of a page */
         uint64_t at = 0;
         for (bool moved = true; moved;) { /* the lowest place that is free */
             moved = false;
@@ -198,5 +198,5 @@ uint64_t kl_c_place(struct gen *g)
         if (at + size[b] > total)
             total = at + size[b];
     }
-    return total ? total + 4 * ALIGN : 0; /* dot reads whole vectors at the right edge */
+    return total ? total + UINT64_C(4) * ALIGN : 0; /* dot reads whole vectors at the right edge */
 }
