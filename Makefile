@@ -27,7 +27,7 @@ KL_LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LDLIBS      := -ldl -lpthread -lm
 Q := $(if $(V),,@)
 
-LIBSRC := $(sort $(wildcard src/base/*.c src/ir/*.c src/lang/*.c src/opt/*.c src/layout/*.c src/gen/*/*.c src/rt/*.c src/lib/*.c))
+LIBSRC := $(sort $(wildcard src/base/*.c src/ir/*.c src/lang/*.c src/opt/*.c src/layout/*.c src/gen/*/*.c src/sim/*.c src/rt/*.c src/lib/*.c))
 CLISRC := $(sort $(wildcard src/cli/*.c))
 obj     = $(patsubst %.c,$(O)/%.o,$(1))
 SO     := libkiln.so
