@@ -1,0 +1,254 @@
+/* emit.c - the entry: parameters, the loop over programs, scalars of the launch. */
+#include "gen/ptx/ptx.h"
+
+static const struct target {
+    uint32_t arch, shared;
+    const char *version;
+} targets[] = {
+#define PTX_TARGET(arch, version, shared) {arch, shared, version},
+#include "gen/ptx/target.def"
+};
+
+static const struct target *find_target(const kl_fn *f, uint32_t arch)
+{
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i].arch == arch)
+            return &targets[i];
+    kl_raise(f->a->env, KILN_E_UNSUPPORTED, "the GPU back end has no target sm_%u", arch);
+}
+
+void kl_ptx_prelude(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o)
+{
+    const struct target *t = find_target(f, o->arch);
+    kl_putf(b, ".version %s\n.target sm_%u\n.address_size 64\n", t->version, t->arch);
+    kl_puts(b, ".extern .shared .align 16 .b8 kiln_dynamic[];\n");
+}
+
+/* ---- programs ---- */
+
+/* One step of taking the linear index apart: q / extent d, and the rest. */
+static void split(struct pgen *g, uint32_t d, opnd q, opnd *quo, opnd *rem)
+{
+    opnd before = d ? kl_px_once(g, CL_B64, "mul.lo.u64 $, %s, %s", g->grid[0], g->grid[1])
+                    : g->grid[0];
+    /* in a grid of fewer axes nothing is left to divide */
+    opnd only = kl_px_once(g, CL_P, "setp.eq.u64 $, %s, %s", g->total, before);
+    opnd big = kl_px_once(g, CL_P, "setp.gt.u64 $, %s, 4294967295", g->total);
+    uint32_t wide = kl_px_new_label(g), done = kl_px_new_label(g);
+    *quo = kl_px_set(g, CL_B64, "mov.u64 $, 0");
+    *rem = kl_px_set(g, CL_B64, "mov.u64 $, %s", q);
+    kl_px(g, "@%s bra $L%u", only, done);
+    kl_px(g, "@%s bra $L%u", big, wide);
+    opnd a = kl_px_set(g, CL_B32, "cvt.u32.u64 $, %s", q);
+    opnd b = kl_px_set(g, CL_B32, "cvt.u32.u64 $, %s", g->grid[d]);
+    opnd c = kl_px_set(g, CL_B32, "div.u32 $, %s, %s", a, b);
+    opnd m = kl_px_set(g, CL_B32, "mul.lo.u32 $, %s, %s", c, b);
+    opnd r = kl_px_set(g, CL_B32, "sub.u32 $, %s, %s", a, m);
+    kl_px(g, "cvt.u64.u32 %s, %s", *quo, c);
+    kl_px(g, "cvt.u64.u32 %s, %s", *rem, r);
+    kl_px(g, "bra.uni $L%u", done);
+    kl_px_label(g, wide);
+    kl_px(g, "div.u64 %s, %s, %s", *quo, q, g->grid[d]);
+    opnd mm = kl_px_set(g, CL_B64, "mul.lo.u64 $, %s, %s", *quo, g->grid[d]);
+    kl_px(g, "sub.u64 %s, %s, %s", *rem, q, mm);
+    kl_px_label(g, done);
+}
+
+/* Index of this program along an axis, from its linear index. */
+static opnd program_id(struct pgen *g, uint32_t axis)
+{
+    for (uint32_t d = 0; d < 2 && d <= axis; d++)
+        if (!g->pid[d])
+            split(g, d, d ? g->over[0] : g->prog, &g->over[d], &g->pid[d]);
+    return axis < 2 ? g->pid[axis] : g->over[1];
+}
+
+/* Program ids are found before the body, so that branches may share them. */
+static void program_ids(struct pgen *g)
+{
+    for (uint32_t i = 1; i < g->f->nins; i++) {
+        const struct kl_ins *in = &g->f->ins[i];
+        if (in->blk.id && in->op == KL_OP_program_id)
+            program_id(g, (uint32_t)in->attr.index);
+    }
+}
+
+static void splat(struct pgen *g, kl_val v, opnd r)
+{
+    g->val[v.id].l = NULL;
+    g->val[v.id].r = kl_new_n(g->a, opnd, 1);
+    g->val[v.id].r[0] = r;
+}
+
+void kl_px_ins(struct pgen *g, kl_val v)
+{
+    const kl_fn *f = g->f;
+    const struct kl_ins *in = kl_in(f, v);
+    g->loc = in->loc;
+    if (kl_ops[in->op].flags & KL_F_EW) {
+        kl_px_ew(g, v);
+        return;
+    }
+    switch (in->op) {
+    case KL_OP_const:
+        splat(g, v, kl_px_imm(g, (enum kl_elem)kl_type_of(f, v)->elem, in->attr.bits));
+        break;
+    case KL_OP_param:
+    case KL_OP_result: break; /* set by who owns them */
+    case KL_OP_program_id: splat(g, v, program_id(g, (uint32_t)in->attr.index)); break;
+    case KL_OP_num_programs: splat(g, v, g->grid[in->attr.index]); break;
+    case KL_OP_num_sms: splat(g, v, g->sms); break;
+    case KL_OP_view: kl_px_view(g, v); break;
+    case KL_OP_load: kl_px_load(g, v); break;
+    case KL_OP_store: kl_px_store(g, v); break;
+    case KL_OP_inside: kl_px_inside(g, v); break;
+    case KL_OP_reduce:
+    case KL_OP_reduce_fn:
+    case KL_OP_argmax:
+    case KL_OP_argmin: kl_px_reduce(g, v); break;
+    case KL_OP_dot: kl_px_dot(g, v); break;
+    case KL_OP_for:
+    case KL_OP_while:
+    case KL_OP_if: kl_px_flow(g, v); break;
+    case KL_OP_yield: break;
+    default: kl_px_shape(g, v); break;
+    }
+}
+
+void kl_px_block(struct pgen *g, kl_blk b)
+{
+    kl_each_ins(g->f, b, v)
+        kl_px_ins(g, v);
+}
+
+/* ---- the entry ---- */
+
+static void parameters(struct pgen *g, kl_buf *head)
+{
+    const kl_fn *f = g->f;
+    uint32_t n = f->nparam + 5;
+    kl_putf(head, ".visible .entry %s(\n", g->entry);
+    for (uint32_t i = 0; i < n; i++)
+        kl_putf(head, "\t.param .u64 %s_%u%s\n", g->entry, i, i + 1 < n ? "," : "");
+    kl_puts(head, ")\n");
+    g->base = kl_new_n(g->a, opnd, f->nparam + 1);
+    for (int i = 0; i < 3; i++)
+        g->grid[i] = kl_px_once(g, CL_B64, "ld.param.u64 $, [%s_%u]", g->entry, f->nparam + (uint32_t)i);
+    g->total = kl_px_once(g, CL_B64, "ld.param.u64 $, [%s_%u]", g->entry, f->nparam + 3);
+    g->sms = kl_px_once(g, CL_B64, "ld.param.u64 $, [%s_%u]", g->entry, f->nparam + 4);
+    kl_each_ins(f, KL_BODY, v) {
+        const struct kl_ins *in = kl_in(f, v);
+        if (in->op != KL_OP_param)
+            continue;
+        uint32_t i = (uint32_t)in->attr.index;
+        opnd raw = kl_px_once(g, CL_B64, "ld.param.u64 $, [%s_%u]", g->entry, i);
+        if (f->param[i].use == KL_P_ARRAY) {
+            g->base[i] = kl_px_once(g, CL_B64, "cvta.to.global.u64 $, %s", raw);
+            continue;
+        }
+        opnd x = raw;
+        enum cls c = kl_px_vcls(g, v);
+        if (c == CL_F64)
+            x = kl_px_once(g, c, "mov.b64 $, %s", raw);
+        else if (c != CL_B64) {
+            opnd low = kl_px_once(g, CL_B32, "cvt.u32.u64 $, %s", raw);
+            x = c == CL_P     ? kl_px_once(g, c, "setp.ne.u32 $, %s, 0", low)
+                : c == CL_B16 ? kl_px_once(g, c, "cvt.u16.u32 $, %s", low)
+                : c == CL_F32 ? kl_px_once(g, c, "mov.b32 $, %s", low)
+                              : low;
+        }
+        splat(g, v, x);
+    }
+}
+
+static bool valid_name(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return n && !s[n] && !(s[0] >= '0' && s[0] <= '9');
+}
+
+/* The text with the sizes that are known now. */
+static void put_with_sizes(struct pgen *g, kl_buf *b, kl_buf *text)
+{
+    static const char mark[] = "KL_REGION_BYTES";
+    const char *s = kl_buf_str(text);
+    for (const char *at; (at = strstr(s, mark)) != NULL; s = at + sizeof mark - 1) {
+        kl_buf_put(b, s, (size_t)(at - s));
+        kl_putf(b, "%u", g->region_bytes[0]);
+    }
+    kl_puts(b, s);
+}
+
+void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *out)
+{
+    struct pgen gen = {.f = f, .a = f->a, .o = o, .out = out}, *g = &gen;
+    const struct target *t = find_target(f, o->arch);
+    kl_buf head = {.a = f->a};
+    g->pro.a = g->body.a = f->a;
+    g->cache.a = f->a;
+    g->to = &g->body;
+    g->shared_max = t->shared;
+    g->entry = o->symbol ? o->symbol
+                         : kl_printf(f->a, "kiln_%s", valid_name(f->name) ? f->name : "kernel");
+    g->val = kl_new_n(f->a, struct pval, f->nins);
+    g->view = kl_new_n(f->a, struct pview *, f->nins);
+    kl_px_align(g);
+    kl_px_assign(g);
+
+    g->tid = kl_px_once(g, CL_B32, "mov.u32 $, %%tid.x");
+    parameters(g, &head);
+    g->smem = "kl_smem_base";
+    opnd cta = kl_px_once(g, CL_B32, "mov.u32 $, %%ctaid.x");
+    opnd ncta = kl_px_once(g, CL_B32, "mov.u32 $, %%nctaid.x");
+    g->prog = kl_px_reg(g, CL_B64);
+    g->smem = kl_px_reg(g, CL_B32);
+    uint32_t top = kl_px_new_label(g), end = kl_px_new_label(g);
+    kl_px_label(g, top);
+    program_ids(g);
+    kl_px_block(g, KL_BODY);
+    kl_px(g, "add.u64 %s, %s, %s", g->prog, g->prog,
+          kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", ncta));
+    opnd more = kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", g->prog, g->total);
+    kl_px(g, "@!%s bra $L%u", more, end);
+    if (g->p.dirty & 3)
+        kl_px_barrier(g);
+    kl_px(g, "bra.uni $L%u", top);
+    kl_px_label(g, end);
+    kl_px(g, "ret");
+
+    uint32_t bytes = g->region_bytes[0] + g->region_bytes[1];
+    if (bytes > t->shared)
+        kl_px_unsupported(g, "%u bytes of shared memory are needed; sm_%u has %u for a CTA", bytes,
+                          t->arch, t->shared);
+    bool dynamic = bytes > 48 * 1024;
+    *out = (kl_ptxinfo){.entry = g->entry,
+                        .threads = g->threads,
+                        .shared = dynamic ? 0 : bytes,
+                        .dynamic = dynamic ? bytes : 0,
+                        .nparam = f->nparam + 5,
+                        .grid_limit = INT32_MAX};
+    for (uint32_t i = 0; i < g->files.n; i++) {
+        kl_putf(b, ".file %u \"", i + 1);
+        for (const char *c = g->files.v[i]; *c; c++) {
+            bool plain = *c != '"' && *c != '\\' && (unsigned char)*c >= ' ';
+            kl_buf_put(b, plain ? c : "_", 1);
+        }
+        kl_puts(b, "\"\n");
+    }
+    kl_puts(b, head.s);
+    kl_putf(b, ".maxntid %u, 1, 1\n{\n", g->threads);
+    for (int c = 0; c < CL_N; c++)
+        if (g->nreg[c]) {
+            static const char *const prefix[CL_N] = {"%p", "%h", "%r", "%rd", "%f", "%fd"};
+            kl_putf(b, "\t.reg .%s %s<%u>;\n", kl_px_b((enum cls)c), prefix[c], g->nreg[c]);
+        }
+    if (bytes && !dynamic)
+        kl_putf(b, "\t.shared .align 16 .b8 %s_shared[%u];\n", g->entry, bytes);
+    if (bytes)
+        kl_putf(b, "\tmov.u32 %s, %s%s;\n", g->smem, dynamic ? "kiln_dynamic" : g->entry,
+                dynamic ? "" : "_shared");
+    put_with_sizes(g, b, &g->pro);
+    kl_putf(b, "\tcvt.u64.u32 %s, %s;\n", g->prog, cta);
+    put_with_sizes(g, b, &g->body);
+    kl_puts(b, "}\n");
+}

@@ -1,0 +1,42 @@
+/* genptx.h - the GPU back end: IR to PTX.
+ *
+ * A text is the prelude (version, target) and one entry per kernel:
+ *
+ *     .entry NAME(arrays and scalars in the order of the IR's parameters, grid extents 0 to 2,
+ *                 programs in all, SMs of the device)
+ *
+ * Each parameter is eight bytes: the address of element [0,...,0] of an array, or a scalar in
+ * its canonical 64 bits.  The launch has min(programs, grid_limit) CTAs in x; a CTA runs
+ * programs ctaid, ctaid + nctaid, ... (linear, axis 0 fastest). */
+#ifndef KL_GENPTX_H
+#define KL_GENPTX_H
+
+#include "ir/ir.h"
+
+typedef struct kl_ptx_opts {
+    uint32_t arch;      /* 80, 86, 89, 90, 100, 120: a row of target.def */
+    /* Facts of the launch (LANGUAGE 7).  v16: of every array the base, the innermost extent and all
+     * strides but the innermost are multiples of 16 bytes, and the innermost stride is 1.  i32:
+     * every byte offset inside the extents is below 2^31. */
+    bool v16, i32;
+    bool exact;         /* fast forms are computed exactly: for the executor */
+    bool lines;         /* .loc lines to the Kiln source */
+    const char *symbol; /* name of the entry; NULL: kiln_ and the function's name */
+} kl_ptx_opts;
+
+typedef struct kl_ptxinfo {
+    const char *entry;
+    uint32_t threads;     /* of a CTA */
+    uint32_t shared;      /* bytes, declared in the text */
+    uint32_t dynamic;     /* bytes, to be given at launch (opt-in above 48 KB) */
+    uint32_t nparam;      /* of the entry, eight bytes each: f->nparam + 5 */
+    uint64_t grid_limit;  /* most CTAs in x */
+} kl_ptxinfo;
+
+/* The text's head. */
+void kl_ptx_prelude(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o);
+/* One kernel.  Raises KILN_E_UNSUPPORTED through f->a->env where a limit of the target or of
+ * the back end is met, with the numbers. */
+void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *out);
+
+#endif

@@ -1,0 +1,658 @@
+/* reduce.c - folding along an axis.
+ *
+ * The halving order combines index bits from the highest down; neighbours first, from the lowest
+ * up.  A bit that lies in registers is folded there.  One that lies in lanes is folded by a
+ * butterfly; as long as a thread has several registers, the two lanes of a pair share the work:
+ * each gives away half of its registers, and the lane bit then holds what the register bit held.
+ * Bits that lie in warps go through shared memory together: all partials are stored in index
+ * order, and threads fold the columns.  What gives the same result in any order is folded in
+ * registers first, then lanes, and one value a warp crosses.
+ *
+ * Dead places hold a value that changes nothing, exactly: -0 for a float sum.  A reduction by a
+ * block has none; there each element carries whether it is live. */
+#include <math.h>
+
+#include "gen/ptx/ptx.h"
+
+enum { NCOMP = 2, LANES = 32 };
+
+struct red {
+    struct pgen *g;
+    bool dry;               /* only the layout */
+    kl_val v;
+    uint32_t axis, ncomp;
+    enum cls c[NCOMP];
+    opnd *x[NCOMP];
+    kl_layout l;            /* coordinates stay those of the operand */
+    bool any_order, up;     /* up: lowest bit first */
+    bool ordered;           /* the left operand must be the lower index */
+    bool spread_rows;       /* other axes may end up spread over lanes */
+    void (*fold)(struct red *, const opnd *lo, const opnd *hi, opnd *out);
+    enum kl_op op;
+    enum kl_elem e;
+};
+
+static uint32_t nreg(const struct red *r)
+{
+    return kl_layout_nreg(&r->l);
+}
+
+static void drop_reg_bit(struct red *r, uint32_t i)
+{
+    uint32_t n = r->l.nbit[KL_IN_REG];
+    for (; i + 1 < n; i++)
+        r->l.map.v[i] = r->l.map.v[i + 1];
+    r->l.map.v[n - 1] = 0;
+    r->l.nbit[KL_IN_REG]--;
+}
+
+static uint32_t insert_bit(uint32_t x, uint32_t i, uint32_t b)
+{
+    uint32_t low = x & ((1u << i) - 1);
+    return (x ^ low) << 1 | b << i | low;
+}
+
+/* Put what a fold gives in place of r->x. */
+static void fold_into(struct red *r, opnd *to[], uint32_t k, const opnd *lo, const opnd *hi)
+{
+    opnd out[NCOMP];
+    r->fold(r, lo, hi, out);
+    for (uint32_t c = 0; c < r->ncomp; c++)
+        to[c][k] = out[c];
+}
+
+static void new_regs(struct red *r, opnd *to[], uint32_t n)
+{
+    for (uint32_t c = 0; c < r->ncomp; c++)
+        to[c] = kl_new_n(r->g->a, opnd, n);
+}
+
+static void take(struct red *r, opnd *to[])
+{
+    for (uint32_t c = 0; c < r->ncomp; c++)
+        r->x[c] = to[c];
+}
+
+static void fold_reg(struct red *r, uint32_t i)
+{
+    if (!r->dry) {
+        opnd *to[NCOMP], lo[NCOMP], hi[NCOMP];
+        uint32_t half = nreg(r) / 2;
+        new_regs(r, to, half);
+        for (uint32_t k = 0; k < half; k++) {
+            for (uint32_t c = 0; c < r->ncomp; c++) {
+                lo[c] = r->x[c][insert_bit(k, i, 0)];
+                hi[c] = r->x[c][insert_bit(k, i, 1)];
+            }
+            fold_into(r, to, k, lo, hi);
+        }
+        take(r, to);
+    }
+    drop_reg_bit(r, i);
+}
+
+/* mine and other, of lane and lane ^ (1 << j), in the order that the fold wants. */
+static void fold_pair(struct red *r, opnd *to[], uint32_t k, uint32_t j, const opnd *mine,
+                      const opnd *other)
+{
+    if (!r->ordered) {
+        fold_into(r, to, k, mine, other);
+        return;
+    }
+    opnd up = kl_px_lane_bit(r->g, j), lo[NCOMP], hi[NCOMP];
+    for (uint32_t c = 0; c < r->ncomp; c++) {
+        lo[c] = kl_px_choose(r->g, r->c[c], up, other[c], mine[c]);
+        hi[c] = kl_px_choose(r->g, r->c[c], up, mine[c], other[c]);
+    }
+    fold_into(r, to, k, lo, hi);
+}
+
+static bool is_axis_bit(const struct red *r, uint32_t vec)
+{
+    uint32_t lo = r->l.off[r->axis];
+    return vec >> lo & ((1u << r->l.log2[r->axis]) - 1);
+}
+
+/* The register bit to share over a lane bit; -1: none. */
+static int share_bit(const struct red *r)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < r->l.nbit[KL_IN_REG]; i++) {
+        bool axis = is_axis_bit(r, r->l.map.v[i]);
+        if (axis ? best < 0 || is_axis_bit(r, r->l.map.v[best]) : r->spread_rows)
+            best = (int)i;
+    }
+    return best;
+}
+
+static void fold_lane(struct red *r, uint32_t j)
+{
+    struct pgen *g = r->g;
+    int s = share_bit(r);
+    opnd *to[NCOMP], mine[NCOMP], other[NCOMP];
+    if (s >= 0) {
+        if (!r->dry) {
+            uint32_t half = nreg(r) / 2;
+            opnd up = kl_px_lane_bit(g, j), mask = kl_px_int(g, 1 << j);
+            new_regs(r, to, half);
+            for (uint32_t k = 0; k < half; k++) {
+                for (uint32_t c = 0; c < r->ncomp; c++) {
+                    opnd a = r->x[c][insert_bit(k, (uint32_t)s, 0)];
+                    opnd b = r->x[c][insert_bit(k, (uint32_t)s, 1)];
+                    opnd give = kl_px_choose(g, r->c[c], up, a, b);
+                    mine[c] = kl_px_choose(g, r->c[c], up, b, a);
+                    other[c] = kl_px_shfl(g, r->c[c], give, true, mask);
+                }
+                fold_pair(r, to, k, j, mine, other);
+            }
+            take(r, to);
+        }
+        r->l.map.v[KL_LANE0 + j] = r->l.map.v[s];
+        drop_reg_bit(r, (uint32_t)s);
+        return;
+    }
+    if (!r->dry) {
+        uint32_t n = nreg(r);
+        opnd mask = kl_px_int(g, 1 << j);
+        new_regs(r, to, n);
+        for (uint32_t k = 0; k < n; k++) {
+            for (uint32_t c = 0; c < r->ncomp; c++) {
+                mine[c] = r->x[c][k];
+                other[c] = kl_px_shfl(g, r->c[c], mine[c], true, mask);
+            }
+            fold_pair(r, to, k, j, mine, other);
+        }
+        take(r, to);
+    }
+    r->l.map.v[KL_LANE0 + j] = 0;
+}
+
+/* Fold n columns (each ncomp values) held at v[f * ncomp], f = 0 .. n-1, as a tree.  up: as
+ * neighbours first, where bit 0 of f is the lowest index bit. */
+static void fold_list(struct red *r, opnd *v, uint32_t n)
+{
+    while (n > 1) {
+        uint32_t h = n / 2;
+        for (uint32_t f = 0; f < h; f++) {
+            uint32_t a = r->up ? 2 * f : f, b = r->up ? 2 * f + 1 : f + h;
+            opnd out[NCOMP];
+            r->fold(r, v + a * r->ncomp, v + b * r->ncomp, out);
+            memcpy(v + f * r->ncomp, out, r->ncomp * sizeof *out);
+        }
+        n = h;
+    }
+}
+
+/* ---- through shared memory ----
+ *
+ * Warp bits w[0..n) are folded, in that order.  fold number f counts the values of a column, kept
+ * the warps that remain.  If all lanes hold the same, a value a warp is stored, f fastest; else
+ * everything, [f][kept][chunk of registers][lane], a chunk at most 16 bytes. */
+struct exchange {
+    uint32_t w[KL_MAX_WARP_BITS], n, nf, nk, nr, chunk, cols;
+    uint32_t es[NCOMP], base[NCOMP], bytes;
+    bool same_lanes, direct;
+    opnd region;
+};
+
+static int fold_index(const struct red *r, const struct exchange *x, uint32_t warp_bit)
+{
+    for (uint32_t k = 0; k < x->n; k++)
+        if (x->w[k] == warp_bit)
+            return (int)(r->up ? k : x->n - 1 - k);
+    return -1;
+}
+
+static struct exchange exchange_of(const struct red *r, const uint32_t *w, uint32_t n)
+{
+    const struct pgen *g = r->g;
+    struct exchange x = {.n = n, .nf = 1u << n, .nk = g->warps >> n, .nr = nreg(r), .same_lanes = true};
+    memcpy(x.w, w, n * sizeof *w);
+    for (uint32_t i = 0; i < KL_LANE_BITS; i++)
+        x.same_lanes &= r->l.map.v[KL_LANE0 + i] == 0;
+    x.chunk = x.nr;
+    for (uint32_t c = 0; c < r->ncomp; c++) {
+        x.es[c] = kl_px_bytes(r->c[c]);
+        if (x.chunk * x.es[c] > 16)
+            x.chunk = 16 / x.es[c];
+    }
+    x.cols = x.nk * LANES * x.nr;
+    x.direct = x.nf <= 4 || x.cols * x.nf <= g->threads;
+    for (uint32_t c = 0; c < r->ncomp; c++) {
+        x.base[c] = x.bytes;
+        x.bytes += (x.same_lanes ? x.nf * x.nk * x.nr : g->threads * x.nr) * x.es[c];
+        x.bytes = (x.bytes + 15) & ~15u;
+    }
+    return x;
+}
+
+/* Address of the thread's values of component c; with fold: of its own fold number, else of 0. */
+static opnd warp_place(struct red *r, const struct exchange *x, uint32_t c, bool fold)
+{
+    uint32_t weight[10] = {0}, kept = 0, es = x->es[c];
+    uint32_t fstride = x->same_lanes ? es : x->cols * es;
+    uint32_t kstride = x->same_lanes ? x->nf * x->nr * es : LANES * x->nr * es;
+    for (uint32_t i = 0; i < r->g->wlog2; i++) {
+        int f = fold_index(r, x, i);
+        if (f < 0)
+            weight[KL_LANE_BITS + i] = kstride << kept++;
+        else if (fold)
+            weight[KL_LANE_BITS + i] = fstride << f;
+    }
+    for (uint32_t i = 0; i < KL_LANE_BITS; i++) {
+        if (!x->same_lanes)
+            weight[i] = x->chunk * es << i;
+        else if (!fold && i < x->n)
+            weight[i] = es << i; /* lanes read the values of the warps */
+    }
+    opnd t = kl_px_weigh(r->g, weight);
+    return t ? kl_px_once(r->g, CL_B32, "add.u32 $, %s, %s", x->region, t) : x->region;
+}
+
+static uint32_t reg_place(const struct exchange *x, uint32_t c, uint32_t k)
+{
+    return x->base[c] + (x->same_lanes ? k * x->nf * x->es[c] : k * LANES * x->es[c]);
+}
+
+static void store_partials(struct red *r, const struct exchange *x)
+{
+    struct pgen *g = r->g;
+    for (uint32_t c = 0; c < r->ncomp; c++) {
+        opnd at = warp_place(r, x, c, true);
+        if (x->same_lanes) {
+            opnd lane = kl_px_once(g, CL_B32, "and.b32 $, %s, 31", g->tid);
+            opnd first = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", lane);
+            for (uint32_t k = 0; k < x->nr; k++)
+                kl_px_st_shared(g, r->c[c], at, reg_place(x, c, k), r->x[c][k], first);
+            continue;
+        }
+        for (uint32_t k = 0; k < x->nr; k += x->chunk)
+            kl_px_st_shared_n(g, r->c[c], at, reg_place(x, c, k), &r->x[c][k], x->chunk, NULL);
+    }
+}
+
+/* All lanes hold the same: lane f reads the value of fold number f, and lanes fold. */
+static void fold_by_lanes(struct red *r, const struct exchange *x)
+{
+    opnd *to[NCOMP], mine[NCOMP], other[NCOMP];
+    new_regs(r, to, x->nr);
+    for (uint32_t c = 0; c < r->ncomp; c++) {
+        opnd at = warp_place(r, x, c, false);
+        for (uint32_t k = 0; k < x->nr; k++)
+            to[c][k] = kl_px_ld_shared(r->g, r->c[c], at, reg_place(x, c, k));
+    }
+    take(r, to);
+    for (uint32_t i = 0; i < x->n; i++) {
+        uint32_t j = r->up ? i : x->n - 1 - i;
+        opnd mask = kl_px_int(r->g, 1 << j);
+        new_regs(r, to, x->nr);
+        for (uint32_t k = 0; k < x->nr; k++) {
+            for (uint32_t c = 0; c < r->ncomp; c++) {
+                mine[c] = r->x[c][k];
+                other[c] = kl_px_shfl(r->g, r->c[c], mine[c], true, mask);
+            }
+            fold_pair(r, to, k, j, mine, other);
+        }
+        take(r, to);
+    }
+}
+
+/* As many threads as there are columns fold one each and put the result in place of fold 0. */
+static void fold_columns(struct red *r, const struct exchange *x)
+{
+    struct pgen *g = r->g;
+    uint32_t rounds = x->cols > g->threads ? x->cols / g->threads : 1, skip = 0;
+    opnd *list = kl_new_n(g->a, opnd, x->nf * r->ncomp), at[NCOMP];
+    if (x->cols < g->threads) {
+        skip = kl_px_new_label(g);
+        opnd out = kl_px_once(g, CL_P, "setp.ge.u32 $, %s, %u", g->tid, x->cols);
+        kl_px(g, "@%s bra $L%u", out, skip);
+    }
+    for (uint32_t i = 0; i < rounds; i++) {
+        for (uint32_t c = 0; c < r->ncomp; c++) {
+            opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid, (uint32_t)__builtin_ctz(x->es[c]));
+            at[c] = kl_px_once(g, CL_B32, "add.u32 $, %s, %s", x->region, t);
+            for (uint32_t f = 0; f < x->nf; f++)
+                list[f * r->ncomp + c] = kl_px_ld_shared(
+                    g, r->c[c], at[c], x->base[c] + (f * x->cols + i * g->threads) * x->es[c]);
+        }
+        fold_list(r, list, x->nf);
+        for (uint32_t c = 0; c < r->ncomp; c++)
+            kl_px_st_shared(g, r->c[c], at[c], x->base[c] + i * g->threads * x->es[c], list[c], NULL);
+    }
+    if (skip)
+        kl_px_label(g, skip);
+    kl_px_barrier(g);
+}
+
+/* Each thread reads its columns, nf values of each if they are not yet folded. */
+static void read_back(struct red *r, const struct exchange *x, uint32_t nf)
+{
+    struct pgen *g = r->g;
+    opnd *to[NCOMP], *list = kl_new_n(g->a, opnd, nf * r->ncomp);
+    opnd **all = kl_new_n(g->a, opnd *, nf * r->ncomp);
+    new_regs(r, to, x->nr);
+    for (uint32_t f = 0; f < nf; f++)
+        for (uint32_t c = 0; c < r->ncomp; c++) {
+            opnd at = warp_place(r, x, c, false), *p = kl_new_n(g->a, opnd, x->nr);
+            all[f * r->ncomp + c] = p;
+            for (uint32_t k = 0; k < x->nr; k += x->chunk)
+                kl_px_ld_shared_n(g, r->c[c], at, reg_place(x, c, k) + f * x->cols * x->es[c], p + k,
+                                  x->chunk);
+        }
+    for (uint32_t k = 0; k < x->nr; k++) {
+        for (uint32_t i = 0; i < nf * r->ncomp; i++)
+            list[i] = all[i][k];
+        fold_list(r, list, nf);
+        for (uint32_t c = 0; c < r->ncomp; c++)
+            to[c][k] = list[c];
+    }
+    take(r, to);
+}
+
+static void fold_warps(struct red *r, const uint32_t *w, uint32_t n)
+{
+    struct pgen *g = r->g;
+    struct exchange x = exchange_of(r, w, n);
+    if (!r->dry) {
+        uint32_t which;
+        x.region = kl_px_region(g, x.bytes, &which);
+        store_partials(r, &x);
+        kl_px_barrier(g);
+        if (x.same_lanes) {
+            fold_by_lanes(r, &x);
+        } else {
+            if (!x.direct)
+                fold_columns(r, &x);
+            read_back(r, &x, x.direct ? x.nf : 1);
+        }
+        kl_px_region_read(g, which);
+    }
+    for (uint32_t k = 0; k < n; k++)
+        r->l.map.v[KL_WARP0 + w[k]] = 0;
+}
+
+/* Where coordinate bit k of the axis lies. */
+static int place_of(const struct red *r, uint32_t k)
+{
+    return kl_layout_find_bit(&r->l, r->axis, k);
+}
+
+static void fold_bit(struct red *r, int at)
+{
+    if (at < KL_LANE0)
+        fold_reg(r, (uint32_t)at);
+    else
+        fold_lane(r, (uint32_t)at - KL_LANE0);
+}
+
+static void run(struct red *r)
+{
+    uint32_t bits = r->l.log2[r->axis];
+    bool done[32] = {false};
+    for (int pass = 0; pass < 2 && r->any_order; pass++)
+        for (uint32_t k = bits; k-- > 0;) {
+            int at = place_of(r, k);
+            if (done[k] || at < 0 || (pass == 0 ? at >= KL_LANE0 : at >= KL_WARP0))
+                continue;
+            fold_bit(r, at);
+            done[k] = true;
+        }
+    for (uint32_t i = 0; i < bits;) {
+        uint32_t k = r->up ? i : bits - 1 - i;
+        int at = place_of(r, k);
+        if (done[k] || at < 0) {
+            i++;
+            continue;
+        }
+        if (at < KL_WARP0) {
+            fold_bit(r, at);
+            i++;
+            continue;
+        }
+        uint32_t w[KL_MAX_WARP_BITS], n = 0;
+        while (i < bits) {
+            k = r->up ? i : bits - 1 - i;
+            at = place_of(r, k);
+            if (!done[k] && at < KL_WARP0)
+                break;
+            if (!done[k])
+                w[n++] = (uint32_t)at - KL_WARP0;
+            i++;
+        }
+        fold_warps(r, w, n);
+    }
+}
+
+/* ---- what is folded ---- */
+
+static void fold_op(struct red *r, const opnd *lo, const opnd *hi, opnd *out)
+{
+    out[0] = kl_px_ew1(r->g, r->op, false, r->e, r->e, lo[0], hi[0], NULL, 0, false);
+}
+
+static void fold_arg(struct red *r, const opnd *lo, const opnd *hi, opnd *out)
+{
+    struct pgen *g = r->g;
+    const char *t = r->c[0] == CL_B64 ? "s64" : "s32";
+    opnd less = kl_px_set(g, CL_P, "setp.lt.u32 $, %s, %s", hi[1], lo[1]);
+    opnd tie = kl_px_set(g, CL_P, "setp.eq.and.%s $, %s, %s, %s", t, hi[0], lo[0], less);
+    opnd p = kl_px_set(g, CL_P, "setp.gt.or.%s $, %s, %s, %s", t, hi[0], lo[0], tie);
+    out[0] = kl_px_choose(g, r->c[0], p, hi[0], lo[0]);
+    out[1] = kl_px_choose(g, CL_B32, p, hi[1], lo[1]);
+}
+
+static void fold_block(struct red *r, const opnd *lo, const opnd *hi, opnd *out)
+{
+    struct pgen *g = r->g;
+    const kl_fn *f = g->f;
+    kl_blk b = kl_in(f, r->v)->attr.redfn.blk;
+    kl_val p = {f->blk[b.id].first}, q = {kl_in(f, p)->next};
+    struct pval a[2];
+    for (int i = 0; i < 2; i++) {
+        a[i] = (struct pval){.r = kl_new_n(g->a, opnd, 1)};
+        a[i].r[0] = i ? hi[0] : lo[0];
+    }
+    g->val[p.id] = a[0];
+    g->val[q.id] = a[1];
+    bool was = g->in_block;
+    g->in_block = true;
+    kl_px_block(g, b);
+    g->in_block = was;
+    out[0] = kl_px_scalar(g, kl_arg(f, kl_last(f, b), 0));
+    if (r->ncomp == 2) { /* dead elements pass the others through */
+        opnd live = kl_px_set(g, CL_P, "setp.ne.s32 $, %s, 0", hi[1]);
+        out[0] = kl_px_choose(g, r->c[0], live, out[0], lo[0]);
+        out[1] = lo[1];
+    }
+}
+
+/* Predicate: register i's place on the axis is an element. */
+static opnd live(struct red *r, const kl_layout *l, uint32_t i, uint32_t n)
+{
+    struct pgen *g = r->g;
+    uint32_t rc = kl_coord_axis(l, kl_px_coord(l, i), r->axis);
+    opnd t = kl_px_thread_axis(g, l, r->axis);
+    if (!t)
+        t = kl_px_once(g, CL_B32, "mov.u32 $, 0");
+    if (rc)
+        t = kl_px_once(g, CL_B32, "add.u32 $, %s, %u", t, rc);
+    return kl_px_once(g, CL_P, "setp.lt.u32 $, %s, %u", t, n);
+}
+
+static uint64_t neutral(enum kl_op op, enum kl_elem e)
+{
+    bool f = kl_is_float(e), sign = kl_elems[e].kind == KL_KIND_SINT, w = kl_elems[e].bytes == 8;
+    uint64_t inf = w ? kl_f64_bits((double)INFINITY) : kl_f32_bits(INFINITY);
+    uint64_t minus = w ? UINT64_C(1) << 63 : UINT64_C(1) << 31;
+    switch (op) {
+    case KL_OP_add: return f ? minus : 0;
+    case KL_OP_mul: return f ? (w ? kl_f64_bits(1.0) : kl_f32_bits(1.0f)) : 1;
+    case KL_OP_fmin:
+    case KL_OP_fmax: return w ? UINT64_C(0x7ff8000000000000) : 0x7fc00000;
+    case KL_OP_max: return f ? inf | minus : kl_canon(e, sign ? minus : 0);
+    case KL_OP_min: return f ? inf : kl_canon(e, sign ? ~minus : UINT64_MAX);
+    case KL_OP_and: return kl_canon(e, e == KL_bool ? 1 : UINT64_MAX);
+    default: return 0;
+    }
+}
+
+/* Keys of argmax and argmin: integers in the order of NUMERICS, NaN the greatest. */
+static opnd arg_key(struct red *r, bool min, opnd x)
+{
+    struct pgen *g = r->g;
+    bool w = kl_elems[r->e].bytes == 8, f = kl_is_float(r->e);
+    enum cls c = w ? CL_B64 : CL_B32;
+    const char *b = w ? "b64" : "b32", *s = w ? "s64" : "s32";
+    opnd v = kl_px_inreg(g, kl_px_cls(r->e), x), k = v;
+    if (f) {
+        k = kl_px_set(g, c, "mov.%s $, %s", b, v);
+        opnd sg = kl_px_set(g, c, "shr.%s $, %s, %d", s, k, w ? 63 : 31);
+        sg = kl_px_set(g, c, "and.%s $, %s, %s", b, sg, w ? "0x7FFFFFFFFFFFFFFF" : "2147483647");
+        k = kl_px_set(g, c, "xor.%s $, %s, %s", b, k, sg);
+    } else if (kl_elems[r->e].kind == KL_KIND_UINT) {
+        k = kl_px_set(g, c, "xor.%s $, %s, %s", b, k, w ? "0x8000000000000000" : "-2147483648");
+    }
+    if (min)
+        k = kl_px_set(g, c, "not.%s $, %s", b, k);
+    if (f) {
+        opnd nan = kl_px_set(g, CL_P, "setp.nan.%s $, %s, %s", w ? "f64" : "f32", v, v);
+        k = kl_px_set(g, c, "selp.%s $, %s, %s, %s", b, w ? "0x7FFFFFFFFFFFFFFF" : "2147483647", k, nan);
+    }
+    return k;
+}
+
+/* Does a broadcast need the result again in every place? */
+static bool broadcast_again(struct pgen *g, kl_val v, int depth)
+{
+    const kl_fn *f = g->f;
+    if (depth > 8)
+        return true;
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const struct kl_ins *in = &f->ins[i];
+        bool uses = false;
+        for (uint32_t k = 0; k < in->nargs && in->blk.id; k++)
+            uses |= f->args[in->args + k].id == v.id;
+        if (!uses || in->op == KL_OP_store)
+            continue;
+        if (!(kl_ops[in->op].flags & KL_F_EW) && in->op != KL_OP_reshape)
+            return true;
+        if (broadcast_again(g, (kl_val){i}, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+static void begin(struct pgen *g, struct red *r, kl_val v, const kl_layout *in)
+{
+    const kl_fn *f = g->f;
+    const struct kl_ins *x = kl_in(f, v);
+    const struct kl_type *t = kl_type_of(f, kl_arg(f, v, 0));
+    *r = (struct red){.g = g, .v = v, .ncomp = 1, .e = (enum kl_elem)t->elem};
+    r->c[0] = kl_px_cls(r->e);
+    r->l = *in;
+    switch (x->op) {
+    case KL_OP_reduce:
+        r->axis = x->attr.red.axis;
+        r->op = (enum kl_op)x->attr.red.op;
+        r->fold = fold_op;
+        r->any_order = !kl_is_float(r->e) || (kl_ops[r->op].flags & KL_F_IDEM);
+        break;
+    case KL_OP_reduce_fn:
+        r->axis = x->attr.redfn.axis;
+        r->fold = fold_block;
+        r->ordered = true;
+        r->up = !x->attr.redfn.commutative;
+        if (t->dim[r->axis] & (t->dim[r->axis] - 1))
+            r->ncomp = 2, r->c[1] = CL_B32;
+        break;
+    default:
+        r->axis = (uint32_t)x->attr.index;
+        r->fold = fold_arg;
+        r->any_order = true;
+        r->ncomp = 2;
+        r->c[0] = kl_elems[r->e].bytes == 8 ? CL_B64 : CL_B32;
+        r->c[1] = CL_B32;
+        break;
+    }
+    r->spread_rows = !broadcast_again(g, v, 0);
+}
+
+static const kl_layout *end_layout(struct pgen *g, const struct red *r, uint32_t *kept)
+{
+    kl_layout s = kl_layout_slice(&r->l, r->axis);
+    kl_layout t = kl_layout_trim(&s, kept);
+    return kl_px_intern(g, &t);
+}
+
+const kl_layout *kl_px_reduce_layout(struct pgen *g, kl_val v, const kl_layout *in)
+{
+    struct red r;
+    if (!in)
+        in = kl_px_default(g, kl_type_of(g->f, kl_arg(g->f, v, 0)));
+    if (!in)
+        return NULL;
+    begin(g, &r, v, in);
+    r.dry = true;
+    run(&r);
+    return end_layout(g, &r, NULL);
+}
+
+void kl_px_reduce(struct pgen *g, kl_val v)
+{
+    const kl_fn *f = g->f;
+    const struct kl_ins *in = kl_in(f, v);
+    kl_val a = kl_arg(f, v, 0);
+    const struct kl_type *t = kl_type_of(f, a);
+    struct pval x = g->val[a.id];
+    struct red r;
+    const kl_layout *l = x.l ? x.l : kl_px_default(g, t);
+    if (!l) { /* one element */
+        if (in->op == KL_OP_argmax || in->op == KL_OP_argmin) {
+            x.r = kl_new_n(g->a, opnd, 1);
+            x.r[0] = "0";
+        }
+        g->val[v.id] = x;
+        return;
+    }
+    begin(g, &r, v, l);
+    uint32_t n = kl_layout_nreg(l), size = t->dim[r.axis];
+    bool dead = size & (size - 1), arg = r.fold == fold_arg;
+    for (uint32_t c = 0; c < r.ncomp; c++)
+        r.x[c] = kl_new_n(g->a, opnd, n);
+    for (uint32_t i = 0; i < n; i++) {
+        opnd e = kl_px_at(&x, i);
+        opnd p = dead ? live(&r, l, i, size) : NULL;
+        if (arg) {
+            e = arg_key(&r, in->op == KL_OP_argmin, e);
+            if (p)
+                e = kl_px_choose(g, r.c[0], p, e, r.c[0] == CL_B64 ? "0x8000000000000000" : "-2147483648");
+            uint32_t rc = kl_coord_axis(l, kl_px_coord(l, i), r.axis);
+            opnd th = kl_px_thread_axis(g, l, r.axis);
+            r.x[1][i] = !th ? kl_px_inreg(g, CL_B32, kl_px_int(g, rc))
+                        : rc ? kl_px_once(g, CL_B32, "add.u32 $, %s, %u", th, rc)
+                             : th;
+        } else if (r.fold == fold_block) {
+            if (p)
+                r.x[1][i] = kl_px_once(g, CL_B32, "selp.b32 $, 1, 0, %s", p);
+        } else if (p) {
+            e = kl_px_choose(g, r.c[0], p, e, kl_px_imm(g, r.e, neutral(r.op, r.e)));
+        }
+        r.x[0][i] = e;
+    }
+    run(&r);
+    uint32_t kept = 0;
+    const kl_layout *out = end_layout(g, &r, &kept);
+    opnd *res = r.x[arg ? 1 : 0];
+    if (kl_numel(kl_type_of(f, v)) == 1) {
+        g->val[v.id] = (struct pval){.r = res};
+        return;
+    }
+    uint32_t m = kl_layout_nreg(out);
+    struct pval y = {.l = out, .r = kl_new_n(g->a, opnd, m)};
+    for (uint32_t i = 0; i < m; i++)
+        y.r[i] = res[kl_deposit(i, kept)];
+    g->val[v.id] = y;
+    if (g->lay[v.id] && g->lay[v.id] != out)
+        g->val[v.id] = kl_px_to(g, &y, arg ? CL_B32 : r.c[0], g->lay[v.id]);
+}
