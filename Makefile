@@ -93,7 +93,15 @@ $(replay): $(O)/tests/replay/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(T
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
 
-tests: $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/ulp-check
+# A CUDA driver that runs PTX in src/sim; under its true name for programs that look for it.
+FAKECUDA := $(O)/tests/fakecuda/libcuda-fake.so
+$(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LDLIBS)
+	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
+$(O)/tests/unit/test_cuda: | $(FAKECUDA)
+
+tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/ulp-check
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
@@ -120,6 +128,9 @@ $(O)/bench/demo/demo: $(call obj,$(sort $(wildcard bench/demo/*.c))) $(O)/libkil
 bench: all $(O)/bench/cpu/kernels
 	python3 bench/cpu/peers.py --build $(O)
 $(O)/bench/cpu/kernels: $(O)/bench/cpu/kernels.o $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+$(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 

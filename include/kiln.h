@@ -1,8 +1,8 @@
 /* kiln.h - compile and run tile kernels.  C99 and later, valid as C++.
  *
  * A kernel written in the Kiln language (docs/language.md) is compiled in
- * memory, specialised for element types and constants, and launched on host
- * arrays.  Three steps are enough:
+ * memory, specialised for element types and constants, and launched on arrays
+ * of the host or of a GPU.  Three steps are enough:
  *
  *     kiln_context_create(&opt, &ctx, NULL);
  *     kiln_compile(ctx, "softmax.kiln", text, length, &mod, &diags);
@@ -18,8 +18,8 @@
  * NULL when there is none.  The caller frees it.  NULL means not wanted.
  *
  * Threads.  Contexts, modules, kernels and specialisations may be used from
- * several threads at the same time.  A buffer or a diagnostics list follows the
- * caller's order.  Freeing an object while another thread uses it is an error
+ * several threads at the same time.  A buffer, stream, event or diagnostics list
+ * follows the caller's order.  Freeing an object while another thread uses it is an error
  * of the caller. */
 #ifndef KILN_H
 #define KILN_H
@@ -50,7 +50,7 @@ extern "C" {
     X(E_ARG, -1, "invalid argument")                                                               \
     X(E_COMPILE, -2, "the kernel source has an error")                                             \
     X(E_NOMEM, -3, "out of memory")                                                                \
-    X(E_DEVICE, -4, "no such device")                                                              \
+    X(E_DEVICE, -4, "no such device, or it failed")                                                \
     X(E_TOOLCHAIN, -5, "the C compiler is missing or failed")                                      \
     X(E_UNSUPPORTED, -6, "not supported by this version or device")                                \
     X(E_BOUNDS, -7, "an access outside an array or another checked error")                         \
@@ -127,12 +127,15 @@ typedef struct kiln_module kiln_module;
 typedef struct kiln_kernel kiln_kernel; /* owned by its module */
 typedef struct kiln_spec kiln_spec;
 typedef struct kiln_buffer kiln_buffer;
-typedef struct kiln_stream kiln_stream; /* for devices to come; pass NULL */
+typedef struct kiln_stream kiln_stream; /* work in order, beside other streams */
+typedef struct kiln_event kiln_event;   /* a point in a stream */
 
 typedef enum kiln_device {
     KILN_DEVICE_AUTO = 0,   /* the CPU with a C compiler, else the interpreter */
     KILN_DEVICE_INTERP = 1, /* the checked interpreter */
-    KILN_DEVICE_CPU = 2
+    KILN_DEVICE_CPU = 2,
+    KILN_DEVICE_CUDA = 3,   /* an NVIDIA GPU; never chosen by AUTO in this version */
+    KILN_DEVICE_SIM = 4     /* the GPU's code, executed and checked on the CPU */
 } kiln_device;
 
 /* Zero-initialise, set size = sizeof(kiln_options) (KILN_OPTIONS_INIT does).
@@ -154,8 +157,11 @@ typedef struct kiln_options {
     void *(*alloc)(void *user, void *ptr, size_t old, size_t size);
     void *alloc_user;
     uint64_t cache_cap; /* bytes the cache may hold; 0: 256 MiB */
+    int32_t device_index; /* CUDA: which device, from 0 */
+    const char *arch;   /* SIM: the target, as "sm_80"; NULL: sm_90 */
 } kiln_options;
-#define KILN_OPTIONS_INIT { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define KILN_OPTIONS_INIT                                                                          \
+    { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 enum {
     KILN_CHECK_BOUNDS = 1, /* accesses outside an extent that the language calls findings */
@@ -174,11 +180,22 @@ KILN_API kiln_status kiln_options_from_env(kiln_options *opt);
 KILN_API kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out,
                                          kiln_diags **diags);
 KILN_API void kiln_context_free(kiln_context *ctx); /* after its modules and buffers; NULL is fine */
-/* The device that launches use: CPU or INTERP, never AUTO. */
+/* The device that launches use, never AUTO. */
 KILN_API kiln_device kiln_context_device(const kiln_context *ctx);
 KILN_API uint32_t kiln_context_threads(const kiln_context *ctx);
 /* Why the cache is off, or NULL if it works or was not asked for.  Borrowed. */
 KILN_API const char *kiln_context_cache_problem(const kiln_context *ctx);
+
+typedef struct kiln_device_info {
+    const char *name; /* "NVIDIA H200"; "" for the devices of the host */
+    const char *arch; /* "sm_90": the target of code; "" where there is none */
+    int32_t index, driver; /* driver: 12080 for CUDA 12.8; 0: none */
+    int32_t sms;           /* what num_sms() gives: multiprocessors, or threads of the host */
+    int32_t clock_khz, memory_clock_khz, bus_bits;
+    uint64_t memory_bytes, l2_bytes, shared_bytes; /* shared: most of a block of threads */
+} kiln_device_info;
+/* Borrowed; lives as long as the context. */
+KILN_API const kiln_device_info *kiln_context_device_info(const kiln_context *ctx);
 
 /* ---- modules and kernels ---- */
 
@@ -219,7 +236,9 @@ KILN_API const kiln_param_info *kiln_kernel_param(const kiln_kernel *k, size_t i
 
 /* ---- arguments ---- */
 
-/* An array in memory that the host can read and write.  shape and strides in
+/* An array in memory that the host can read and write, or, with KILN_TENSOR_DEVICE, in memory
+ * of the context's device.  For CUDA, host arrays are copied to the device before the launch
+ * and what the kernel writes is copied back after it: simple, and slow.  shape and strides in
  * elements, ndim entries each; strides NULL means dense and row-major.  data
  * points at element [0,...,0].  size_bytes: bytes from data on that belong to
  * the array (0: what shape and strides span). */
@@ -234,8 +253,10 @@ typedef struct kiln_tensor {
 } kiln_tensor;
 
 enum {
-    KILN_TENSOR_UNINIT = 1 /* nothing has been written to it: reading it before the kernel wrote
-                              it is a finding of KILN_CHECK_UNINIT */
+    KILN_TENSOR_UNINIT = 1, /* nothing has been written to it: reading it before the kernel wrote
+                               it is a finding of KILN_CHECK_UNINIT */
+    KILN_TENSOR_DEVICE = 2  /* data is an address on the device: of kiln_buffer_data, or from
+                               elsewhere.  On the devices of the host it changes nothing */
 };
 
 typedef enum kiln_arg_kind {
@@ -265,8 +286,15 @@ typedef struct kiln_spec_info {
     kiln_device device;
     kiln_cache_state cache;      /* of the compiled object; OFF for the interpreter */
     int64_t grid[3];             /* programs */
-    double front_ms, cc_ms, load_ms; /* source to C; the C compiler; loading */
+    double front_ms, cc_ms, load_ms; /* source to C or PTX; C compiler or assembler; loading */
     uint64_t scratch_bytes;      /* a thread */
+    /* CUDA, and SIM as far as it knows */
+    uint32_t cta_threads, ctas;  /* threads of a block; blocks of the launch */
+    uint32_t registers, local_bytes; /* a thread; local bytes are spills */
+    uint32_t shared_bytes;       /* a block */
+    uint32_t ctas_per_sm;        /* blocks that fit on a multiprocessor; 0: not known */
+    uint32_t approximate;        /* 1: the GPU's approximate units are used, as math(fast) allows,
+                                    and the bits may differ from those of other devices */
 } kiln_spec_info;
 
 /* Check arguments and prepare code for them.  A later launch with arguments of
@@ -282,9 +310,16 @@ KILN_API kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg 
                                           kiln_diags **diags);
 
 /* Deduce, check, specialise and run.  Arrays are checked against extents,
- * strides, types and overlaps before anything runs.  Host devices run before
- * the call returns; stream must be NULL.  On an error that is found before the
- * launch nothing was written. */
+ * strides, types and overlaps before anything runs.  Host devices and SIM run
+ * before the call returns.  On an error that is found before the launch nothing
+ * was written.
+ *
+ * CUDA: with all arrays on the device the call queues the kernel on the stream
+ * (NULL: the default stream) and returns; after the first launch of its kind
+ * nothing is allocated and nothing waited for, so it may be captured into a
+ * graph.  A host array makes the call wait for the end.  What a kernel does
+ * wrong on the device is reported by a later call, as kiln_sync, with the
+ * launch. */
 KILN_API kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args,
                                  size_t n, kiln_diags **diags);
 /* What a launch with these arguments would need: the shape of array parameter
@@ -292,16 +327,62 @@ KILN_API kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln
 KILN_API kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n,
                                       const char *name, kiln_dtype *dtype, int32_t *ndim,
                                       int64_t shape[8], kiln_diags **diags);
-/* Wait for everything launched.  Host devices: returns at once. */
+/* Wait for everything launched, on all streams.  Host devices: returns at once. */
 KILN_API kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags);
 
 /* ---- buffers ---- */
 
-/* Memory on the context's device; host memory in this version, aligned to 64. */
+/* Memory of the context's device, aligned to 256 bytes on a GPU and 64 on the host.  KILN_E_NOMEM:
+ * there is not so much left. */
 KILN_API kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **out);
+/* An address of the device; on the host's devices, and SIM, the host may use it. */
 KILN_API void *kiln_buffer_data(kiln_buffer *b);
 KILN_API size_t kiln_buffer_size(const kiln_buffer *b);
-KILN_API void kiln_buffer_free(kiln_buffer *b); /* NULL is fine */
+KILN_API void kiln_buffer_free(kiln_buffer *b); /* NULL is fine; waits for what uses it */
+
+/* Copies.  stream NULL: done when the call returns, in order with the default stream.  With a
+ * stream: queued; host memory must then stay as it is until the stream has come there, and the
+ * copy overlaps with other work only if the memory is of kiln_host_alloc. */
+KILN_API kiln_status kiln_buffer_upload(kiln_buffer *to, size_t offset, const void *from,
+                                        size_t bytes, kiln_stream *stream, kiln_diags **diags);
+KILN_API kiln_status kiln_buffer_download(kiln_buffer *from, size_t offset, void *to, size_t bytes,
+                                          kiln_stream *stream, kiln_diags **diags);
+/* Between buffers of a context, which must not overlap; and one value for each byte.  Queued. */
+KILN_API kiln_status kiln_buffer_copy(kiln_buffer *to, size_t to_offset, kiln_buffer *from,
+                                      size_t from_offset, size_t bytes, kiln_stream *stream,
+                                      kiln_diags **diags);
+KILN_API kiln_status kiln_buffer_fill(kiln_buffer *to, size_t offset, size_t bytes, uint8_t value,
+                                      kiln_stream *stream, kiln_diags **diags);
+
+/* Host memory that a GPU reads and writes at full speed (pinned); ordinary memory for the host's
+ * devices.  Free it with the same context. */
+KILN_API kiln_status kiln_host_alloc(kiln_context *ctx, size_t bytes, void **out,
+                                     kiln_diags **diags);
+KILN_API void kiln_host_free(kiln_context *ctx, void *p); /* NULL is fine */
+
+/* ---- streams and events ---- */
+
+/* Streams of the host's devices do everything at once.  Streams made here are in order with the
+ * default stream (NULL), not with each other. */
+KILN_API kiln_status kiln_stream_create(kiln_context *ctx, kiln_stream **out, kiln_diags **diags);
+/* The caller's own CUstream (or cudaStream_t) of the context's device; it must outlive the result,
+ * whose freeing leaves it alone. */
+KILN_API kiln_status kiln_stream_from_cuda(kiln_context *ctx, void *custream, kiln_stream **out,
+                                           kiln_diags **diags);
+KILN_API void *kiln_stream_cuda(const kiln_stream *s); /* the CUstream; NULL: the default one */
+KILN_API kiln_status kiln_stream_sync(kiln_stream *s, kiln_diags **diags); /* wait for its work */
+KILN_API void kiln_stream_free(kiln_stream *s); /* NULL is fine; queued work is still done */
+
+KILN_API kiln_status kiln_event_create(kiln_context *ctx, kiln_event **out, kiln_diags **diags);
+/* Record: the event happens when the stream (NULL: the default one) comes here.  Wait: later work
+ * of the stream waits for the event's latest record.  Sync: the caller waits. */
+KILN_API kiln_status kiln_event_record(kiln_event *e, kiln_stream *stream, kiln_diags **diags);
+KILN_API kiln_status kiln_event_wait(kiln_event *e, kiln_stream *stream, kiln_diags **diags);
+KILN_API kiln_status kiln_event_sync(kiln_event *e, kiln_diags **diags);
+/* Milliseconds between two events that have happened. */
+KILN_API kiln_status kiln_event_elapsed(kiln_event *from, kiln_event *to, double *ms,
+                                        kiln_diags **diags);
+KILN_API void kiln_event_free(kiln_event *e); /* NULL is fine */
 
 #ifdef __cplusplus
 }

@@ -8,13 +8,14 @@
 /* ---- stages as text ---- */
 
 typedef struct kl_tool_emit_opts {
-    const char *stage;       /* "ast", "ir" or "c" */
+    const char *stage;       /* "ast", "ir", "c" or "ptx" */
     uint32_t level;          /* 0: the context's; 1; 2 */
     const char *print_after; /* ir: a pass name or "all": the IR after it comes first; or NULL */
     const char *const *skip; /* pass names, NULL-terminated, or NULL */
     const char *stop_after;  /* a pass name, or NULL */
     int check;               /* verify after each pass, check progress claims, round-trip text */
-    int lines;               /* c: #line directives to the Kiln source */
+    int lines;               /* c: #line, ptx: .loc directives to the Kiln source */
+    const char *arch;        /* ptx: "sm_80"; NULL: sm_90 */
 } kl_tool_emit_opts;
 
 /* k may be NULL for "ast".  args as for kiln_specialize; arrays need shapes and types, and may
@@ -52,6 +53,7 @@ const char *kl_tool_test_line(const kiln_module *mod, size_t i, kiln_place *plac
 
 const char *kl_tool_pass_name(size_t i);
 const char *kl_tool_pass_doc(size_t i);
+const char *kl_tool_arch_name(size_t i); /* "sm_80" */
 const char *kl_tool_embedded_name(size_t i); /* "act.kiln" */
 /* Codes of diagnostics in order: title and page; NULL past the end. */
 const char *kl_tool_diag_code(size_t i, const char **title, const char **page);
@@ -64,6 +66,9 @@ const char *kl_tool_cpu_level(void);
 const char *kl_tool_cc_version(const kiln_context *ctx);
 /* Why the context has no C compiler though one was named, or NULL. */
 const char *kl_tool_cc_problem(const kiln_context *ctx);
+/* NVIDIA GPU number i: 1, 0 past the last one, -1 if there is none to use (why in text, of n
+ * bytes).  Nothing is started on the device. */
+int kl_tool_cuda_device(size_t i, kiln_device_info *out, char *text, size_t n);
 /* docs/ops.md as text; free with kl_tool_free. */
 kiln_status kl_tool_ops_markdown(kiln_context *ctx, char **text);
 

@@ -41,7 +41,8 @@ void kl_cases_free(struct kl_cases *c);
 struct kl_tally {
     unsigned passed, failed, skipped;
     bool verbose, interp_only;
-    struct kl_session interp, cpu; /* cpu.ctx NULL: not available, or not wanted */
+    kiln_device device; /* that is compared with the interpreter */
+    struct kl_session interp, cpu; /* cpu: that device; ctx NULL: not available, or not wanted */
 };
 /* Run the cases of a file; prints failures.  0, or an exit code if nothing could be run. */
 int kl_cases_run(struct kl_tally *t, const struct kl_opts *o, const char *path);

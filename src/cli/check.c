@@ -6,15 +6,18 @@
 #include "cli/case.h"
 #include "cli/command.h"
 
-static const char *const checks[] = {"bounds", "uninitialised"};
+static const char *const checks_interp[] = {"bounds", "uninitialised", NULL};
+static const char *const checks_sim[] = {"bounds",   "alignment", "uninitialised registers",
+                                         "barriers", "races in shared memory", NULL};
 
 /* ---- text ---- */
 
-static int finish_text(const struct kl_opts *o, kiln_diags *d, size_t findings)
+static int finish_text(const struct kl_opts *o, kiln_diags *d, size_t findings,
+                       const char *const *checks)
 {
     kl_show_diags(d, stdout, o->color);
     printf("%zu finding%s. checks run:", findings, findings == 1 ? "" : "s");
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+    for (size_t i = 0; checks[i]; i++)
         printf("%s %s", i ? "," : "", checks[i]);
     printf(".\n");
     return findings ? KL_RC_FINDINGS : KL_RC_OK;
@@ -48,12 +51,12 @@ static json_t *json_diag(const kiln_diag *d)
 }
 
 static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
-                       int rc)
+                       int rc, const char *const *checks)
 {
     json_t *list = json_array(), *names = json_array();
     for (size_t i = 0; i < kiln_diags_count(d); i++)
         json_array_append_new(list, json_diag(kiln_diags_at(d, i)));
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+    for (size_t i = 0; checks[i]; i++)
         json_array_append_new(names, json_string(checks[i]));
     json_t *j =
         json_pack("{s:s, s:s?, s:s?, s:s, s:o, s:o}", "schema", "kiln.check/1", "file", file,
@@ -99,23 +102,34 @@ int kl_cmd_check(const struct kl_opts *o)
     kiln_kernel *k = NULL;
     kiln_diags *d = NULL;
     kiln_status st;
-    const char *format = kl_opt(o, KL_OPT_format);
+    const char *format = kl_opt(o, KL_OPT_format), *dev = kl_opt(o, KL_OPT_device);
+    const char *const *checks = checks_interp;
+    kiln_device device = KILN_DEVICE_INTERP;
+    int32_t index;
     bool json = format && strcmp(format, "json") == 0;
     if (format && !json && strcmp(format, "text") != 0)
         return kl_usage(o, "--format %s: there are text and json", format);
+    if (dev && kl_parse_device(dev, &device, &index))
+        return KL_RC_USAGE;
+    if (device == KILN_DEVICE_AUTO)
+        device = KILN_DEVICE_INTERP;
+    if (device != KILN_DEVICE_INTERP && device != KILN_DEVICE_SIM)
+        return kl_usage(o, "--device %s: only interp and sim have checks", dev);
+    if (device == KILN_DEVICE_SIM)
+        checks = checks_sim;
     int rc = kl_assigns_read(&as, o);
     if (rc)
         return rc;
-    rc = kl_session_open(&s, o, KILN_DEVICE_INTERP, KILN_CHECK_ALL, false);
+    rc = kl_session_open(&s, o, device, KILN_CHECK_ALL, false);
     s.hold = json;
     if (!rc)
         rc = kl_session_load(&s, o->arg[0]);
     if (s.held) {
-        rc = finish_json(s.held, s.path, s.want, "error", rc);
+        rc = finish_json(s.held, s.path, s.want, "error", rc, checks);
         s.held = NULL;
         goto out;
     }
-    if (!rc && !as.n && !s.want && !json) {
+    if (!rc && !as.n && !s.want && !json && device == KILN_DEVICE_INTERP) {
         rc = check_cases(&s);
         goto out;
     }
@@ -139,13 +153,14 @@ int kl_cmd_check(const struct kl_opts *o)
         findings += is_finding(kiln_diags_at(d, i));
     if (st && st != KILN_E_BOUNDS)
         rc = json && st != KILN_E_INTERNAL
-                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st))
+                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st),
+                               checks)
                  : kl_session_fail(&s, st, d);
     else if (json)
         rc = finish_json(d, s.path, kiln_kernel_name(k), findings ? "findings" : "clean",
-                         findings ? KL_RC_FINDINGS : KL_RC_OK);
+                         findings ? KL_RC_FINDINGS : KL_RC_OK, checks);
     else
-        rc = finish_text(o, d, findings);
+        rc = finish_text(o, d, findings, checks);
 out:
     kl_args_free(&args);
     kl_session_close(&s);

@@ -124,6 +124,9 @@ void kl_session_close(struct kl_session *s);
 void kl_show_diags(kiln_diags *d, FILE *f, bool color);
 /* Exit code of a failed call; shows the diagnostics.  An internal error also writes a report. */
 int kl_session_fail(const struct kl_session *s, kiln_status st, kiln_diags *d);
-int kl_parse_device(const char *s, kiln_device *out); /* 0, or false with a message */
+/* "cuda:1" is device 1.  0, or an exit code with a message. */
+int kl_parse_device(const char *s, kiln_device *out, int32_t *index);
+int kl_check_arch(const char *s); /* NULL is fine; 0, or an exit code with a message */
+const char *kl_device_text(kiln_device d); /* "on the CPU" */
 
 #endif

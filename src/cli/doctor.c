@@ -67,6 +67,23 @@ static char *try_cpu(const struct kl_opts *o)
     return why;
 }
 
+/* One line about each GPU, or why there is none. */
+static void gpus(void)
+{
+    char text[2048];
+    kiln_device_info d;
+    int more = 1;
+    for (size_t i = 0; more > 0; i++) {
+        more = kl_tool_cuda_device(i, &d, text, sizeof text);
+        if (more < 0)
+            line("gpu", "none: %s", text);
+        if (more > 0)
+            line("gpu", "cuda:%zu %s, %d multiprocessors, %.0f GiB, driver CUDA %d.%d", i, d.name,
+                 d.sms, (double)d.memory_bytes / (1024.0 * 1024 * 1024), d.driver / 1000,
+                 d.driver % 1000 / 10);
+    }
+}
+
 int kl_cmd_doctor(const struct kl_opts *o)
 {
     struct kl_session s;
@@ -93,6 +110,7 @@ int kl_cmd_doctor(const struct kl_opts *o)
     else
         line("cache", "%s%s%s", s.opt.cache_dir, off ? ": off: " : "", off ? off : "");
     kl_session_close(&s);
+    gpus();
 
     char *why = try_cpu(o);
     line("kernels", "%s%s", why ? "interpreted, which is slow: " : "compiled, loaded and run: ok",

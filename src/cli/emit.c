@@ -7,7 +7,7 @@
 
 int kl_cmd_emit(const struct kl_opts *o)
 {
-    static const char *const stages[] = {"ast", "ir", "c"};
+    static const char *const stages[] = {"ast", "ir", "c", "ptx"};
     struct kl_session s;
     struct kl_assigns as = {0};
     struct kl_args args = {0};
@@ -22,7 +22,7 @@ int kl_cmd_emit(const struct kl_opts *o)
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
         known |= strcmp(stage, stages[i]) == 0;
     if (!known)
-        return kl_usage(o, "--stage %s: there are ast, ir and c", stage);
+        return kl_usage(o, "--stage %s: there are ast, ir, c and ptx", stage);
     int rc = kl_assigns_read(&as, o);
     if (rc)
         return rc;
@@ -46,6 +46,7 @@ int kl_cmd_emit(const struct kl_opts *o)
                               .skip = n ? skip : NULL,
                               .level = s.opt.opt_level,
                               .stop_after = kl_opt(o, KL_OPT_stop_after),
+                              .arch = kl_opt(o, KL_OPT_arch),
                               .check = 1};
     /* what is not given gets its shape from the rest, in the library */
     if (!ast && !kl_args_set(&args, k, as.v, as.n, KL_ARGS_SHAPES, &m))

@@ -197,8 +197,9 @@ static int launch(struct run *r)
 static int run(struct run *r)
 {
     kiln_device device = KILN_DEVICE_AUTO;
+    int32_t index;
     const char *dev = kl_opt(r->o, KL_OPT_device);
-    if (dev && kl_parse_device(dev, &device))
+    if (dev && kl_parse_device(dev, &device, &index))
         return KL_RC_USAGE;
     if (kl_opt_given(r->o, KL_OPT_tol) && !kl_opt_given(r->o, KL_OPT_verify))
         return kl_usage(r->o, "--tol needs --verify");

@@ -1,5 +1,6 @@
 /* session.c - a context with the options of the command line, and a compiled source. */
 #include "cli/cli.h"
+#include "tool.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -63,19 +64,51 @@ int kl_session_fail(const struct kl_session *s, kiln_status st, kiln_diags *d)
 
 /* ---- context ---- */
 
-int kl_parse_device(const char *s, kiln_device *out)
+int kl_parse_device(const char *s, kiln_device *out, int32_t *index)
 {
     static const struct {
         const char *name;
         kiln_device d;
-    } devices[] = {
-        {"auto", KILN_DEVICE_AUTO}, {"interp", KILN_DEVICE_INTERP}, {"cpu", KILN_DEVICE_CPU}};
+    } devices[] = {{"auto", KILN_DEVICE_AUTO},
+                   {"interp", KILN_DEVICE_INTERP},
+                   {"cpu", KILN_DEVICE_CPU},
+                   {"cuda", KILN_DEVICE_CUDA},
+                   {"sim", KILN_DEVICE_SIM}};
+    *index = 0;
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         if (strcmp(s, devices[i].name) == 0) {
             *out = devices[i].d;
             return 0;
         }
-    return kl_fail(KL_RC_USAGE, "--device %s: there are auto, interp and cpu", s);
+    if (strncmp(s, "cuda:", 5) == 0 && isdigit((unsigned char)s[5]) &&
+        strspn(s + 5, "0123456789") == strlen(s + 5) && strlen(s) < 10) {
+        *out = KILN_DEVICE_CUDA;
+        *index = (int32_t)strtol(s + 5, NULL, 10);
+        return 0;
+    }
+    return kl_fail(KL_RC_USAGE, "--device %s: there are auto, interp, cpu, cuda, cuda:N and sim",
+                   s);
+}
+
+int kl_check_arch(const char *s)
+{
+    char list[200] = "";
+    size_t used = 0;
+    const char *name;
+    for (size_t i = 0; s && (name = kl_tool_arch_name(i)); i++) {
+        if (strcmp(name, s) == 0)
+            return 0;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", name);
+    }
+    return s ? kl_fail(KL_RC_USAGE, "--arch %s: there are %s", s, list) : 0;
+}
+
+const char *kl_device_text(kiln_device d)
+{
+    static const char *const text[] = {"", "in the interpreter", "on the CPU", "on the GPU",
+                                       "in the PTX executor"};
+    return text[d];
 }
 
 static int number_option(const struct kl_opts *o, enum kl_optid id, const char *name,
@@ -100,6 +133,12 @@ int kl_session_open(struct kl_session *s, const struct kl_opts *o, kiln_device d
     *s = (struct kl_session){.o = o, .opt = KILN_OPTIONS_INIT};
     s->opt.device = device;
     s->opt.checks = checks;
+    if (device == KILN_DEVICE_CUDA && kl_opt(o, KL_OPT_device))
+        kl_parse_device(kl_opt(o, KL_OPT_device), &device, &s->opt.device_index);
+    if (device == KILN_DEVICE_SIM)
+        s->opt.arch = kl_opt(o, KL_OPT_arch);
+    if (kl_check_arch(kl_opt(o, KL_OPT_arch)))
+        return KL_RC_USAGE;
     if (number_option(o, KL_OPT_threads, "threads", 1, 4096, &s->opt.threads) ||
         number_option(o, KL_OPT_opt, "opt", 1, 2, &s->opt.opt_level))
         return KL_RC_USAGE;

@@ -59,13 +59,15 @@ int kl_cmd_test(const struct kl_opts *o)
     struct kl_tally t = {.verbose = kl_opt_given(o, KL_OPT_verbose)};
     struct paths p = {0};
     kiln_device device = KILN_DEVICE_AUTO;
+    int32_t index;
     const char *dev = kl_opt(o, KL_OPT_device);
     int rc = 0;
     if (!o->narg)
         return kl_usage(o, "kiln test needs a file or a folder");
-    if (dev && kl_parse_device(dev, &device))
+    if (dev && kl_parse_device(dev, &device, &index))
         return KL_RC_USAGE;
     t.interp_only = device == KILN_DEVICE_INTERP;
+    t.device = device;
     for (size_t i = 0; i < o->narg && !rc; i++) {
         struct stat st;
         if (stat(o->arg[i], &st))

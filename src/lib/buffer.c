@@ -1,12 +1,16 @@
-/* buffer.c - memory of the context's device; host memory in this version. */
+/* buffer.c - memory of the context's device, copies, pinned memory.
+ *
+ * On the host's devices a buffer is host memory and a copy is done at once. */
 #include "lib/lib.h"
+
+#include <stdio.h>
 
 enum { ALIGN = 64 };
 
 struct kiln_buffer {
-    kl_alloc al;
-    size_t size, taken;
-    char *at;
+    kiln_context *ctx;
+    size_t size, taken; /* taken: of the host block that this is the head of */
+    void *at;
 };
 
 kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **out)
@@ -18,12 +22,22 @@ kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **ou
         return KILN_E_ARG;
     if (bytes > SIZE_MAX / 2)
         return KILN_E_NOMEM;
-    size_t taken = sizeof(kiln_buffer) + bytes + ALIGN;
+    size_t taken = sizeof(kiln_buffer) + (ctx->cuda ? 0 : bytes + ALIGN);
     kiln_buffer *b = ctx->al.fn(ctx->al.user, NULL, 0, taken);
     if (!b)
         return KILN_E_NOMEM;
     uintptr_t p = ((uintptr_t)(b + 1) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
-    *b = (kiln_buffer){ctx->al, bytes, taken, (char *)p};
+    *b = (kiln_buffer){ctx, bytes, taken, (void *)p};
+    if (ctx->cuda) {
+        kl_cudaerr e;
+        uint64_t at;
+        kiln_status s = kl_cuda_alloc(ctx->cuda, bytes, &at, &e);
+        if (s) {
+            ctx->al.fn(ctx->al.user, b, taken, 0);
+            return s;
+        }
+        b->at = (void *)(uintptr_t)at;
+    }
     *out = b;
     return KILN_OK;
 }
@@ -42,6 +56,158 @@ void kiln_buffer_free(kiln_buffer *b)
 {
     if (!b)
         return;
-    kl_alloc al = b->al;
-    al.fn(al.user, b, b->taken, 0);
+    kiln_context *ctx = b->ctx;
+    if (ctx->cuda)
+        kl_cuda_free(ctx->cuda, (uint64_t)(uintptr_t)b->at);
+    ctx->al.fn(ctx->al.user, b, b->taken, 0);
+}
+
+/* ---- copies ---- */
+
+static kiln_status check(const char *fn, const kiln_buffer *b, size_t offset, size_t bytes,
+                         const kiln_stream *st, kiln_diags **diags)
+{
+    char text[256];
+    if (diags)
+        *diags = NULL;
+    if (!b)
+        return KILN_E_ARG;
+    if (offset <= b->size && bytes <= b->size - offset && (!st || st->ctx == b->ctx))
+        return KILN_OK;
+    if (st && st->ctx != b->ctx)
+        snprintf(text, sizeof text, "%s: buffer and stream belong to different contexts", fn);
+    else
+        snprintf(text, sizeof text, "%s: bytes %zu to %zu of a buffer of %zu", fn, offset,
+                 offset + bytes, b->size);
+    return kl_wrong(b->ctx, diags, text);
+}
+
+static uint64_t place(const kiln_buffer *b, size_t offset)
+{
+    return (uint64_t)(uintptr_t)b->at + offset;
+}
+
+/* Without a stream a copy has been made when the call returns. */
+static kiln_status done(const kiln_buffer *b, kiln_status s, const kiln_stream *st, kl_cudaerr *e,
+                        kiln_diags **diags)
+{
+    if (!s && !st)
+        s = kl_cuda_stream_sync(b->ctx->cuda, NULL, e);
+    return kl_finish_cuda(b->ctx, s, e, diags);
+}
+
+kiln_status kiln_buffer_upload(kiln_buffer *to, size_t offset, const void *from, size_t bytes,
+                               kiln_stream *st, kiln_diags **diags)
+{
+    kl_cudaerr e = {0};
+    kiln_status s = check("kiln_buffer_upload", to, offset, bytes, st, diags);
+    if (s || !bytes)
+        return s;
+    if (!from)
+        return kl_wrong(to->ctx, diags, "kiln_buffer_upload: from is NULL");
+    if (!to->ctx->cuda) {
+        memmove((char *)to->at + offset, from, bytes);
+        return KILN_OK;
+    }
+    s = kl_cuda_upload(to->ctx->cuda, place(to, offset), from, bytes, kiln_stream_cuda(st), &e);
+    return done(to, s, st, &e, diags);
+}
+
+kiln_status kiln_buffer_download(kiln_buffer *from, size_t offset, void *to, size_t bytes,
+                                 kiln_stream *st, kiln_diags **diags)
+{
+    kl_cudaerr e = {0};
+    kiln_status s = check("kiln_buffer_download", from, offset, bytes, st, diags);
+    if (s || !bytes)
+        return s;
+    if (!to)
+        return kl_wrong(from->ctx, diags, "kiln_buffer_download: to is NULL");
+    if (!from->ctx->cuda) {
+        memmove(to, (char *)from->at + offset, bytes);
+        return KILN_OK;
+    }
+    s = kl_cuda_download(from->ctx->cuda, to, place(from, offset), bytes, kiln_stream_cuda(st),
+                         &e);
+    return done(from, s, st, &e, diags);
+}
+
+kiln_status kiln_buffer_copy(kiln_buffer *to, size_t to_offset, kiln_buffer *from,
+                             size_t from_offset, size_t bytes, kiln_stream *st,
+                             kiln_diags **diags)
+{
+    kl_cudaerr e = {0};
+    kiln_status s = check("kiln_buffer_copy", to, to_offset, bytes, st, diags);
+    if (!s)
+        s = check("kiln_buffer_copy", from, from_offset, bytes, st, diags);
+    if (s || !bytes)
+        return s;
+    if (to->ctx != from->ctx)
+        return kl_wrong(to->ctx, diags, "kiln_buffer_copy: buffers of different contexts");
+    if (!to->ctx->cuda) {
+        memmove((char *)to->at + to_offset, (char *)from->at + from_offset, bytes);
+        return KILN_OK;
+    }
+    s = kl_cuda_copy(to->ctx->cuda, place(to, to_offset), place(from, from_offset), bytes,
+                     kiln_stream_cuda(st), &e);
+    return kl_finish_cuda(to->ctx, s, &e, diags);
+}
+
+kiln_status kiln_buffer_fill(kiln_buffer *to, size_t offset, size_t bytes, uint8_t value,
+                             kiln_stream *st, kiln_diags **diags)
+{
+    kl_cudaerr e = {0};
+    kiln_status s = check("kiln_buffer_fill", to, offset, bytes, st, diags);
+    if (s || !bytes)
+        return s;
+    if (!to->ctx->cuda) {
+        memset((char *)to->at + offset, value, bytes);
+        return KILN_OK;
+    }
+    s = kl_cuda_fill(to->ctx->cuda, place(to, offset), bytes, 1, 1, value, kiln_stream_cuda(st),
+                     &e);
+    return kl_finish_cuda(to->ctx, s, &e, diags);
+}
+
+/* ---- pinned memory ---- */
+
+struct head { /* in front of memory of the host's devices */
+    size_t taken;
+    void *block;
+};
+
+kiln_status kiln_host_alloc(kiln_context *ctx, size_t bytes, void **out, kiln_diags **diags)
+{
+    kl_cudaerr e = {0};
+    if (diags)
+        *diags = NULL;
+    if (out)
+        *out = NULL;
+    if (!ctx || !out)
+        return KILN_E_ARG;
+    if (ctx->cuda)
+        return kl_finish_cuda(ctx, kl_cuda_host_alloc(ctx->cuda, bytes, out, &e), &e, diags);
+    if (bytes > SIZE_MAX / 2)
+        return KILN_E_NOMEM;
+    size_t taken = bytes + sizeof(struct head) + ALIGN;
+    char *block = ctx->al.fn(ctx->al.user, NULL, 0, taken);
+    if (!block)
+        return KILN_E_NOMEM;
+    uintptr_t p = ((uintptr_t)block + sizeof(struct head) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
+    struct head h = {taken, block};
+    memcpy((char *)p - sizeof h, &h, sizeof h);
+    *out = (void *)p;
+    return KILN_OK;
+}
+
+void kiln_host_free(kiln_context *ctx, void *p)
+{
+    struct head h;
+    if (!p || !ctx)
+        return;
+    if (ctx->cuda) {
+        kl_cuda_host_free(ctx->cuda, p);
+        return;
+    }
+    memcpy(&h, (char *)p - sizeof h, sizeof h);
+    ctx->al.fn(ctx->al.user, h.block, h.taken, 0);
 }

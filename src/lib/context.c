@@ -1,4 +1,6 @@
 /* context.c - options, the choice of a device, and what a context owns. */
+#include <stdio.h>
+
 #include "gen/c/genc.h"
 #include "lib/lib.h"
 
@@ -32,6 +34,7 @@ static kiln_status copy_options(struct kl_call *c, void *arg)
     o->cc = copy(&ctx->a, o->cc);
     o->cache_dir = copy(&ctx->a, o->cache_dir);
     o->keep_dir = copy(&ctx->a, o->keep_dir);
+    o->arch = copy(&ctx->a, o->arch);
     if (o->include_dirs) {
         size_t n = 0;
         while (o->include_dirs[n])
@@ -47,8 +50,15 @@ static kiln_status copy_options(struct kl_call *c, void *arg)
 static kiln_status check_options(struct kl_call *c, const kiln_options *o)
 {
     static const char fn[] = "kiln_context_create";
-    if ((unsigned)o->device > KILN_DEVICE_CPU)
+    uint32_t arch;
+    if ((unsigned)o->device > KILN_DEVICE_SIM)
         return kl_say(c, KL_K1809, KILN_E_ARG, "%s: there is no device %d", fn, (int)o->device);
+    if (o->device_index && o->device != KILN_DEVICE_CUDA)
+        return kl_say(c, KL_K1809, KILN_E_ARG, "%s: device_index is for CUDA", fn);
+    if (o->arch && o->device != KILN_DEVICE_SIM)
+        return kl_say(c, KL_K1809, KILN_E_ARG, "%s: arch is for SIM; CUDA asks the device", fn);
+    if (o->arch && !kl_ptx_parse_arch(o->arch, &arch))
+        return kl_say(c, KL_K1809, KILN_E_ARG, "%s: there is no target `%s`", fn, o->arch);
     if (o->opt_level > 2)
         return kl_say(c, KL_K1809, KILN_E_ARG, "%s: opt_level is %u, and 2 is the highest", fn,
                       o->opt_level);
@@ -82,7 +92,35 @@ static kiln_status make_prelude(struct kl_call *c, void *arg)
     return KILN_OK;
 }
 
-static kiln_status choose_device(struct kl_call *c, kiln_context *ctx)
+static kiln_status open_gpu(struct kl_call *c, kiln_context *ctx, const char *libcuda)
+{
+    kl_cudaerr e;
+    ctx->device = ctx->opt.device;
+    ctx->arch = 90;
+    if (ctx->device == KILN_DEVICE_CUDA) {
+        kiln_status s =
+            kl_cuda_open(&ctx->al, libcuda, (int)ctx->opt.device_index, &ctx->cuda, &e);
+        if (s)
+            return kl_say_cuda(c, s, &e);
+        const kl_cudainfo *i = kl_cuda_info(ctx->cuda);
+        ctx->arch = kl_ptx_target(i->major * 10 + i->minor);
+        ctx->info = (kiln_device_info){.name = i->name,
+                                       .index = i->ordinal,
+                                       .driver = i->driver,
+                                       .clock_khz = i->clock_khz,
+                                       .memory_clock_khz = i->mem_clock_khz,
+                                       .bus_bits = i->bus_bits,
+                                       .memory_bytes = i->memory,
+                                       .l2_bytes = (uint64_t)i->l2_bytes,
+                                       .shared_bytes = (uint64_t)i->shared_optin};
+    } else if (ctx->opt.arch) {
+        kl_ptx_parse_arch(ctx->opt.arch, &ctx->arch);
+    }
+    snprintf(ctx->archname, sizeof ctx->archname, "sm_%u", ctx->arch);
+    return KILN_OK;
+}
+
+static kiln_status choose_device(struct kl_call *c, kiln_context *ctx, const char *libcuda)
 {
     static const char lacks[] = "compiled kernels need an x86-64 processor with AVX2 and FMA "
                                 "(x86-64-v3), or AArch64";
@@ -93,6 +131,8 @@ static kiln_status choose_device(struct kl_call *c, kiln_context *ctx)
     ctx->device = KILN_DEVICE_INTERP;
     if (ctx->opt.device == KILN_DEVICE_INTERP)
         return KILN_OK;
+    if (ctx->opt.device == KILN_DEVICE_CUDA || ctx->opt.device == KILN_DEVICE_SIM)
+        return open_gpu(c, ctx, libcuda);
     if (!level) {
         if (want)
             return kl_say(c, KL_K1804, KILN_E_UNSUPPORTED, "%s", lacks);
@@ -127,7 +167,7 @@ static kiln_status choose_device(struct kl_call *c, kiln_context *ctx)
     return kl_guarded(c, NULL, make_prelude, ctx);
 }
 
-static kiln_status fill(struct kl_call *c, kiln_context *ctx)
+static kiln_status fill(struct kl_call *c, kiln_context *ctx, const char *libcuda)
 {
     kiln_status s = check_options(c, &ctx->opt);
     if (!s)
@@ -142,7 +182,7 @@ static kiln_status fill(struct kl_call *c, kiln_context *ctx)
         return KILN_E_NOMEM;
     if (ctx->cache_problem)
         kl_say(c, KL_K1801, KILN_OK, "compiled kernels are not kept: %s", ctx->cache_problem);
-    s = choose_device(c, ctx);
+    s = choose_device(c, ctx, libcuda);
     if (s)
         return s;
     ctx->pool = kl_pool_new(&ctx->al, ctx->opt.threads);
@@ -153,10 +193,14 @@ static kiln_status fill(struct kl_call *c, kiln_context *ctx)
     if (!ctx->scratch)
         return KILN_E_NOMEM;
     memset(ctx->scratch, 0, n);
+    ctx->info.name = ctx->info.name ? ctx->info.name : "";
+    ctx->info.arch = ctx->archname;
+    ctx->info.sms = (int32_t)kl_num_sms(ctx);
     return KILN_OK;
 }
 
-kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out, kiln_diags **diags)
+kiln_status kl_context_create(const kiln_options *opt, const char *libcuda, kiln_context **out,
+                              kiln_diags **diags)
 {
     kiln_options o = KILN_OPTIONS_INIT;
     struct kl_call c;
@@ -186,7 +230,7 @@ kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out, kil
     ctx->a.env = &c.env; /* while this call may raise */
     pthread_mutex_init(&ctx->lock, NULL);
     pthread_cond_init(&ctx->built, NULL);
-    s = fill(&c, ctx);
+    s = fill(&c, ctx, libcuda);
     ctx->env.al = &ctx->al;
     ctx->a.env = &ctx->env;
     if (s) {
@@ -195,6 +239,11 @@ kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out, kil
     }
     *out = ctx;
     return kl_call_end(&c, s, diags);
+}
+
+kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out, kiln_diags **diags)
+{
+    return kl_context_create(opt, NULL, out, diags);
 }
 
 void kiln_context_free(kiln_context *ctx)
@@ -212,6 +261,7 @@ void kiln_context_free(kiln_context *ctx)
     if (ctx->cc_problem)
         al.fn(al.user, (char *)(uintptr_t)ctx->cc_problem, strlen(ctx->cc_problem) + 1, 0);
     kl_cache_close(ctx->cache);
+    kl_cuda_close(ctx->cuda);
     kl_arena_free(&ctx->a);
     pthread_cond_destroy(&ctx->built);
     pthread_mutex_destroy(&ctx->lock);
@@ -233,9 +283,7 @@ const char *kiln_context_cache_problem(const kiln_context *ctx)
     return ctx ? ctx->cache_problem : NULL;
 }
 
-kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags)
+const kiln_device_info *kiln_context_device_info(const kiln_context *ctx)
 {
-    if (diags)
-        *diags = NULL;
-    return ctx ? KILN_OK : KILN_E_ARG; /* host devices: a launch has ended when it returns */
+    return ctx ? &ctx->info : NULL;
 }

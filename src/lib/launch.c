@@ -44,6 +44,8 @@ static kiln_status make_specs(kiln_context *ctx, const struct kl_item *item, siz
         }
         *sp = (kiln_spec){ctx->al, item[i].s->info};
         memcpy(sp->info.grid, item[i].bound.grid, sizeof sp->info.grid);
+        if (item[i].s->gpu)
+            sp->info.ctas = kl_gpu_ctas(item[i].s->gpu, item[i].bound.grid);
         out[i] = sp;
     }
     return KILN_OK;
@@ -200,11 +202,17 @@ static void fill(const struct kl_boundparam *p)
     }
 }
 
-static void fill_all(const kl_bound *b)
+/* Those in memory of the host. */
+static void fill_all(const struct kl_item *it)
 {
-    for (uint32_t i = 0; i < b->nparam; i++)
-        if (b->param[i].init && b->param[i].given && b->param[i].data)
+    const kl_bound *b = &it->bound;
+    for (uint32_t i = 0; i < b->nparam; i++) {
+        if (!b->param[i].init || !b->param[i].given || !b->param[i].data)
+            continue;
+        const kiln_tensor *t = it->k->mod->ctx->cuda ? kl_tensor_of(it, i) : NULL;
+        if (!t || !(t->flags & KILN_TENSOR_DEVICE))
             fill(&b->param[i]);
+    }
 }
 
 /* ---- shadow memory: which bytes have a value ---- */
@@ -289,7 +297,7 @@ static kiln_status launch(struct kl_call *c, void *arg)
     struct kl_slot *slot = make_slots(c, it);
     struct run r = {.ctx = ctx, .s = s, .scratch = ctx->scratch};
     r.launch = (kl_launch){
-        .slot = slot, .grid = {g[0], g[1], g[2]}, .num_sms = (int64_t)kl_pool_threads(ctx->pool)};
+        .slot = slot, .grid = {g[0], g[1], g[2]}, .num_sms = kl_num_sms(ctx)};
     memcpy(r.grid, g, 3 * sizeof *g);
     r.grid[3] = r.launch.num_sms;
     if (s->fn && ctx->opt.checks) {
@@ -321,22 +329,28 @@ kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *arg
         *diags = NULL;
     if (!k)
         return KILN_E_ARG;
-    kiln_status s = kl_call_begin(&c, &k->mod->ctx->al);
+    kiln_context *ctx = k->mod->ctx;
+    bool foreign = stream && stream->ctx != ctx;
+    if (ctx->cuda && !foreign && kl_fast_launch(k, kiln_stream_cuda(stream), args, n))
+        return KILN_OK;
+    kiln_status s = kl_call_begin(&c, &ctx->al);
     if (s)
         return s;
     struct kl_item it = {.k = k, .args = args, .n = n};
-    if (stream)
+    if (foreign)
         s = kl_say(&c, KL_K1809, KILN_E_ARG,
-                   "kiln_launch: stream must be NULL: host devices have "
-                   "none");
+                   "kiln_launch: the stream belongs to another context than the kernel");
     if (!s)
         s = kl_check_args(&c, "kiln_launch", k, args, n);
     if (!s)
         s = kl_prepare(&c, &it, 1);
     if (!s)
-        fill_all(&it.bound);
+        fill_all(&it);
+    if (!s && kl_on_gpu(ctx))
+        s = kl_gpu_fill(&c, &it, stream);
     if (!s && !it.bound.empty)
-        s = kl_guarded(&c, &k->mod->ast->src, launch, &it);
+        s = kl_on_gpu(ctx) ? kl_gpu_launch(&c, &it, stream)
+                           : kl_guarded(&c, &k->mod->ast->src, launch, &it);
     return kl_call_end(&c, s, diags);
 }
 
@@ -354,7 +368,7 @@ static kiln_status bind_shapes(struct kl_call *c, void *arg)
     struct asking *q = arg;
     kiln_module *m = q->k->mod;
     return kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY,
-                   (int64_t)kl_pool_threads(m->ctx->pool), &q->bound, c->d)
+                   kl_num_sms(m->ctx), &q->bound, c->d)
                ? KILN_OK
                : KILN_E_ARG;
 }

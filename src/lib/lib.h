@@ -11,8 +11,10 @@
 
 #include "base/diag.h"
 #include "gen/launch.h"
+#include "gen/ptx/genptx.h"
 #include "lang/lang.h"
 #include "opt/pass.h"
+#include "rt/cuda.h"
 #include "rt/rt.h"
 
 /* ---- calls (call.c) ---- */
@@ -89,12 +91,29 @@ struct kiln_context {
     size_t nprelude;
     kl_sha256 hash;       /* of all that the keys of code have in common */
     kl_pool *pool;
+    kl_cuda *cuda;        /* NULL unless the device is CUDA */
+    uint32_t arch;        /* of PTX: 90; 0 unless the device is CUDA or SIM */
+    char archname[16];
+    kiln_device_info info;
     struct kl_scratch *scratch; /* a thread; used inside kl_pool_run */
 
     pthread_mutex_t lock; /* guards code and what hangs there */
     pthread_cond_t built;
     struct kl_native *code;
 };
+
+/* kiln_context_create, with the path of the CUDA driver (NULL: libcuda.so.1) for tests. */
+kiln_status kl_context_create(const kiln_options *opt, const char *libcuda, kiln_context **out,
+                              kiln_diags **diags);
+/* What num_sms() gives. */
+static inline int64_t kl_num_sms(const kiln_context *ctx)
+{
+    return ctx->cuda ? kl_cuda_info(ctx->cuda)->sms : (int64_t)kl_pool_threads(ctx->pool);
+}
+static inline bool kl_on_gpu(const kiln_context *ctx)
+{
+    return ctx->arch != 0;
+}
 
 /* ---- modules (module.c) ---- */
 
@@ -115,6 +134,7 @@ struct kl_special {
     uint32_t nslot;
     const kl_fn *fn;      /* interpreter; NULL with code */
     struct kl_native *code;
+    struct kl_gpu *gpu;   /* CUDA, SIM; in a */
     const int64_t *extra;
     uint32_t nextra;
     uint64_t scratch;
@@ -130,6 +150,8 @@ struct kiln_kernel {
     pthread_mutex_t lock; /* guards the table */
     struct kl_special **bucket;
     uint32_t nbucket, nspecial;
+    struct kl_fast *fast; /* the latest launches on a GPU; NULL: none */
+    uint32_t nfast;
 };
 
 struct kiln_module {
@@ -150,6 +172,9 @@ struct kl_item {
     kl_bound bound;           /* in the call's arena */
     struct kl_special *s;     /* owned by the kernel's table when all is done */
     bool fresh;               /* not yet in the table */
+    unsigned facts;           /* KL_FACT_* */
+    const char *ptx;          /* between kl_gpu_print and kl_gpu_make */
+    size_t nptx;
     struct kl_want want;
 };
 /* Bind, check and prepare all of them.  All belong to one context. */
@@ -158,5 +183,58 @@ void kl_special_free(kiln_context *ctx, struct kl_special *s);
 /* Parse-tree checks of (k, args) that every entry makes; says what is wrong. */
 kiln_status kl_check_args(struct kl_call *c, const char *fn, const kiln_kernel *k,
                           const kiln_arg *args, size_t n);
+
+/* ---- GPUs (gpu.c) ---- */
+
+enum { KL_FACT_V16 = 1, KL_FACT_I32 = 2 };
+/* What LANGUAGE 7 calls the facts of a launch. */
+unsigned kl_facts(const kiln_kernel *k, const kl_bound *b);
+
+struct kl_sim;
+struct kl_gpu {
+    kl_cukernel k; /* of SIM: without fn */
+    kl_ptxinfo info;
+    struct kl_sim *sim;
+    kl_srcmap *src; /* of sim: the PTX text */
+    uint64_t ctas_most;
+};
+/* From the IR of it->s to PTX, which raises, and from there to code on the device. */
+kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it);
+kiln_status kl_gpu_make(struct kl_call *c, struct kl_item *it);
+void kl_gpu_free(kiln_context *ctx, struct kl_special *s);
+/* Run what kl_prepare made. */
+kiln_status kl_gpu_launch(struct kl_call *c, struct kl_item *it, kiln_stream *stream);
+/* Initial values of arrays in device memory. */
+kiln_status kl_gpu_fill(struct kl_call *c, const struct kl_item *it, kiln_stream *stream);
+/* How many CTAs a launch of so many programs has. */
+uint32_t kl_gpu_ctas(const struct kl_gpu *g, const int64_t grid[3]);
+const kiln_tensor *kl_tensor_of(const struct kl_item *it, uint32_t decl); /* NULL: not given */
+/* The row of PTX targets for a compute capability, or 0; what a target is called. */
+uint32_t kl_ptx_target(int capability);
+bool kl_ptx_parse_arch(const char *name, uint32_t *arch);
+/* Turn a failure of the driver into a diagnostic; returns s. */
+kiln_status kl_say_cuda(struct kl_call *c, kiln_status s, const kl_cudaerr *e);
+
+/* ---- the latest launches of a kernel (fast.c) ---- */
+
+/* Launch at once if these arguments are like those of a recent launch but for addresses.  false:
+ * take the long way. */
+bool kl_fast_launch(kiln_kernel *k, void *custream, const kiln_arg *args, size_t n);
+/* Remember a launch that kl_gpu_launch made with all arrays on the device. */
+void kl_fast_note(const struct kl_item *it, const uint64_t *param);
+void kl_fast_free(kiln_kernel *k);
+
+/* ---- streams (stream.c) ---- */
+
+struct kiln_stream {
+    kiln_context *ctx;
+    void *cu;
+    bool own;
+};
+/* The end of a call that needs a list of diagnostics only if it failed; returns s. */
+kiln_status kl_finish_cuda(kiln_context *ctx, kiln_status s, const kl_cudaerr *e,
+                           kiln_diags **out);
+/* KILN_E_ARG, with K1809. */
+kiln_status kl_wrong(kiln_context *ctx, kiln_diags **out, const char *text);
 
 #endif

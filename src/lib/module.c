@@ -156,6 +156,7 @@ void kiln_module_free(kiln_module *m)
             }
         if (k->bucket)
             al.fn(al.user, k->bucket, k->nbucket * sizeof *k->bucket, 0);
+        kl_fast_free(k);
         pthread_mutex_destroy(&k->lock);
     }
     kl_arena_free(&m->a);

@@ -2,7 +2,8 @@
  *
  * The table of a kernel maps the bytes of kl_bound_key to what was made for them, so that a
  * launch with known types, constants and facts costs a binding and a look-up.  What is missing
- * is lowered, and for the CPU printed as C and compiled, all texts of one call together. */
+ * is lowered, and for the CPU printed as C and compiled, all texts of one call together; for a
+ * GPU see gpu.c. */
 #include <time.h>
 
 #include "gen/c/genc.h"
@@ -47,7 +48,7 @@ kiln_status kl_check_args(struct kl_call *c, const char *fn, const kiln_kernel *
                           "%s: array `%s` has the unknown element type "
                           "%d",
                           fn, args[i].name, (int)t->dtype);
-        if (t->flags & ~(uint32_t)KILN_TENSOR_UNINIT)
+        if (t->flags & ~(uint32_t)(KILN_TENSOR_UNINIT | KILN_TENSOR_DEVICE))
             return kl_say(c, KL_K1809, KILN_E_ARG, "%s: array `%s` has unknown flags (%#x)", fn,
                           args[i].name, t->flags);
     }
@@ -100,6 +101,7 @@ static bool grow(kiln_kernel *k)
 void kl_special_free(kiln_context *ctx, struct kl_special *s)
 {
     kl_code_drop(ctx, s->code);
+    kl_gpu_free(ctx, s);
     kl_arena_free(&s->ir);
     kl_arena_free(&s->a);
     ctx->al.fn(ctx->al.user, s, sizeof *s, 0);
@@ -139,10 +141,14 @@ static kiln_status bind(struct kl_call *c, void *arg)
     struct kl_item *it = arg;
     kiln_module *m = it->k->mod;
     if (!kl_bind(&c->tmp, m->ast, it->k->node, it->args, it->n, 0,
-                 (int64_t)kl_pool_threads(m->ctx->pool), &it->bound, c->d))
+                 kl_num_sms(m->ctx), &it->bound, c->d))
         return KILN_E_ARG;
     kl_buf b = {.a = &c->tmp};
     kl_bound_key(&b, &it->bound);
+    if (kl_on_gpu(m->ctx)) {
+        it->facts = kl_facts(it->k, &it->bound);
+        kl_putf(&b, ";facts %u", it->facts);
+    }
     uint64_t hash = hash_of(kl_buf_str(&b), b.n);
     pthread_mutex_lock(&it->k->lock); /* nothing raises while it is held */
     it->s = find(it->k, hash, b.s, b.n);
@@ -227,6 +233,8 @@ static kiln_status front(struct kl_call *c, void *arg)
     kiln_status s = lower(c, it);
     if (!s && it->k->mod->ctx->device == KILN_DEVICE_CPU)
         s = print_or_refuse(c, it);
+    if (!s && kl_on_gpu(it->k->mod->ctx))
+        s = kl_gpu_print(c, it);
     return s;
 }
 
@@ -284,6 +292,10 @@ static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *it
         double t = now_ms();
         s = kl_guarded(c, src, front, &item[i]);
         item[i].s->info.front_ms = now_ms() - t;
+        if (!s && item[i].ptx) {
+            kl_arena_free(&item[i].s->ir);
+            s = kl_gpu_make(c, &item[i]);
+        }
         if (s)
             return s;
         texts |= item[i].want.text != NULL;

@@ -1,6 +1,8 @@
 /* tool.c - see tool.h. */
 #include "tool.h"
 
+#include <stdio.h>
+
 #include "gen/c/genc.h"
 #include "lib/lib.h"
 
@@ -27,7 +29,7 @@ static kiln_status emit(struct kl_call *c, void *arg)
         return KILN_OK;
     }
     if (!kl_bind(&c->tmp, e->mod->ast, e->k->node, e->args, e->n, KL_BIND_SHAPES_ONLY,
-                 (int64_t)kl_pool_threads(ctx->pool), &e->bound, c->d))
+                 kl_num_sms(ctx), &e->bound, c->d))
         return KILN_E_ARG;
     kl_fn *f = kl_lower(&c->tmp, e->mod->ast, &e->bound, c->d);
     if (!f)
@@ -43,6 +45,16 @@ static kiln_status emit(struct kl_call *c, void *arg)
     kl_run_passes(f, &p, NULL);
     if (ir) {
         kl_ir_print(&e->out, f);
+    } else if (strcmp(o->stage, "ptx") == 0) {
+        kl_ptx_opts po = {.arch = 90, .lines = o->lines != 0};
+        kl_ptxinfo info;
+        unsigned facts = kl_facts(e->k, &e->bound);
+        if (o->arch)
+            kl_ptx_parse_arch(o->arch, &po.arch);
+        po.v16 = facts & KL_FACT_V16;
+        po.i32 = facts & KL_FACT_I32;
+        kl_ptx_prelude(&e->out, f, &po);
+        kl_ptx_emit(&e->out, f, &po, &info);
     } else {
         kl_cinfo info = {0};
         kl_c_emit(&e->out, f, e->k->name, o->lines != 0, &info);
@@ -88,7 +100,11 @@ kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args,
         return s;
     struct emitting e = {.mod = mod, .k = k, .args = args, .n = n, .o = opts, .out = {.a = &c.tmp}};
     bool ast = strcmp(opts->stage, "ast") == 0;
-    if (!ast && strcmp(opts->stage, "ir") != 0 && strcmp(opts->stage, "c") != 0)
+    uint32_t arch;
+    if (opts->arch && !kl_ptx_parse_arch(opts->arch, &arch))
+        s = kl_say(&c, KL_K1809, KILN_E_ARG, "kl_tool_emit: there is no target `%s`", opts->arch);
+    else if (!ast && strcmp(opts->stage, "ir") != 0 && strcmp(opts->stage, "c") != 0 &&
+             strcmp(opts->stage, "ptx") != 0)
         s = kl_say(&c, KL_K1809, KILN_E_ARG, "kl_tool_emit: there is no stage `%s`", opts->stage);
     if (!s && !ast)
         s = kl_check_args(&c, "kl_tool_emit", k, args, n);
@@ -134,7 +150,7 @@ static kiln_status resolve(struct kl_call *c, void *arg)
     struct resolving *q = arg;
     kiln_module *m = q->k->mod;
     return kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY,
-                   (int64_t)kl_pool_threads(m->ctx->pool), &q->bound, c->d)
+                   kl_num_sms(m->ctx), &q->bound, c->d)
                ? KILN_OK
                : KILN_E_ARG;
 }
@@ -216,6 +232,15 @@ const char *kl_tool_pass_doc(size_t i)
     return i < kl_npasses ? kl_passes[i].doc : NULL;
 }
 
+const char *kl_tool_arch_name(size_t i)
+{
+    static const char *const name[] = {
+#define PTX_TARGET(arch, version, shared) "sm_" #arch,
+#include "gen/ptx/target.def"
+    };
+    return i < sizeof name / sizeof *name ? name[i] : NULL;
+}
+
 const char *kl_tool_embedded_name(size_t i)
 {
     return i < UINT32_MAX ? kl_embedded_name((uint32_t)i) : NULL;
@@ -243,6 +268,38 @@ const char *kl_tool_cpu_level(void)
 const char *kl_tool_cc_version(const kiln_context *ctx)
 {
     return ctx->cc.path ? ctx->cc.version : NULL;
+}
+
+int kl_tool_cuda_device(size_t i, kiln_device_info *out, char *text, size_t n)
+{
+    enum { MOST = 64 };
+    kl_cudainfo info[MOST];
+    kl_cudaerr e;
+    int count;
+    if (n)
+        text[0] = 0;
+    if (kl_cuda_list(&kl_alloc_libc, NULL, info, MOST, &count, &e)) {
+        snprintf(text, n, "%s", e.text);
+        return -1;
+    }
+    if (count == 0)
+        snprintf(text, n, "the driver sees no device");
+    if (i >= (size_t)count || i >= MOST)
+        return count ? 0 : -1;
+    const kl_cudainfo *c = &info[i];
+    snprintf(text, n, "%s", c->name);
+    *out = (kiln_device_info){.name = text,
+                              .arch = "",
+                              .index = (int32_t)i,
+                              .driver = c->driver,
+                              .sms = c->sms,
+                              .clock_khz = c->clock_khz,
+                              .memory_clock_khz = c->mem_clock_khz,
+                              .bus_bits = c->bus_bits,
+                              .memory_bytes = c->memory,
+                              .l2_bytes = (uint64_t)c->l2_bytes,
+                              .shared_bytes = (uint64_t)c->shared_optin};
+    return 1;
 }
 
 const char *kl_tool_cc_problem(const kiln_context *ctx)

@@ -91,5 +91,15 @@ else
     cat "$tmp/log" "$tmp/out" 2> /dev/null | sed 10q
 fi
 
+# ---- the chain of kernels, on a driver that executes PTX on the CPU ----
+if cc -o "$tmp/chain" examples/chain.c -Iinclude -L"$build" -lkiln 2> "$tmp/log" &&
+    LD_LIBRARY_PATH=$build:$build/tests/fakecuda "$tmp/chain" cuda 40 300 > "$tmp/out" 2>&1 &&
+    LD_LIBRARY_PATH=$build "$tmp/chain" interp 40 300 >> "$tmp/out" 2>&1; then
+    ok
+else
+    bad "examples/chain.c"
+    cat "$tmp/log" "$tmp/out" 2> /dev/null | sed 10q
+fi
+
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed -eq 0 ]

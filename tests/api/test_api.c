@@ -45,16 +45,23 @@ static void tables(void **state)
 static void binary_interface(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(kiln_options), 80);
+    assert_int_equal(sizeof(kiln_options), 96);
     assert_int_equal(offsetof(kiln_options, cc), 16);
     assert_int_equal(offsetof(kiln_options, cc_timeout_ms), 48);
     assert_int_equal(offsetof(kiln_options, alloc), 56);
     assert_int_equal(offsetof(kiln_options, cache_cap), 72);
+    assert_int_equal(offsetof(kiln_options, device_index), 80);
+    assert_int_equal(offsetof(kiln_options, arch), 88);
     assert_int_equal(sizeof(kiln_tensor), 48);
     assert_int_equal(sizeof(kiln_arg), 64);
     assert_int_equal(sizeof(kiln_param_info), 64);
-    assert_int_equal(sizeof(kiln_spec_info), 64);
+    assert_int_equal(sizeof(kiln_spec_info), 96);
+    assert_int_equal(offsetof(kiln_spec_info, cta_threads), 64);
+    assert_int_equal(sizeof(kiln_device_info), 64);
     assert_int_equal(KILN_DEVICE_CPU, 2);
+    assert_int_equal(KILN_DEVICE_CUDA, 3);
+    assert_int_equal(KILN_DEVICE_SIM, 4);
+    assert_int_equal(KILN_TENSOR_DEVICE, 2);
     assert_int_equal(KILN_PARAM_TYPE, 4);
     assert_int_equal(KILN_CACHE_STALE, 3);
 }
@@ -189,6 +196,8 @@ static void options(void **state)
     assert_int_equal(try_options(&o, "K1809"), KILN_E_ARG);
     o.size = 8; /* an old caller */
     assert_int_equal(try_options(&o, NULL), KILN_OK);
+    o.size = 80; /* of version 0.1.0 before there were GPUs */
+    assert_int_equal(try_options(&o, NULL), KILN_OK);
     struct {
         kiln_options o;
         uint64_t more[2];
@@ -198,7 +207,7 @@ static void options(void **state)
     longer.more[1] = 1; /* that wants what we lack */
     assert_int_equal(try_options(&longer, "K1809"), KILN_E_ARG);
 
-    o = init, o.device = (kiln_device)3;
+    o = init, o.device = (kiln_device)5;
     assert_int_equal(try_options(&o, "K1809"), KILN_E_ARG);
     o = init, o.device = (kiln_device)-1;
     assert_int_equal(try_options(&o, "K1809"), KILN_E_ARG);

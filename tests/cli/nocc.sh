@@ -10,5 +10,5 @@ export KILN_CC=/nowhere/cc
 "$KILN" run k.kiln --device cpu; echo "rc $?"
 "$KILN" test k.kiln; echo "rc $?"
 "$KILN" test k.kiln --device interp; echo "rc $?"
-"$KILN" doctor | sed -E 's/^(kiln|cpu ) .*/\1/; s/^cache .*/cache/'
+"$KILN" doctor | sed -E 's/^(kiln|cpu |gpu) .*/\1/; s/^cache .*/cache/'
 "$KILN" doctor >/dev/null; echo "rc $?"

@@ -21,7 +21,7 @@ k run x.kiln -o y=a.npy -o y=b.npy
 k run x.kiln --keep no/where
 k run x.kiln
 k run .
-k emit x.kiln --stage ptx
+k emit x.kiln --stage sass
 k check x.kiln --format xml
 k test
 k test nowhere

@@ -1,0 +1,509 @@
+/* gpu.c - specialisations and launches on a GPU, or on the executor that stands for one.
+ *
+ * CUDA: PTX, assembled by the driver or taken from the cache, loaded, launched on a stream.
+ * SIM: the same PTX, parsed and run on host memory at once.
+ *
+ * Arrays in device memory are used where they lie.  Host arrays given to CUDA are copied: those
+ * that share memory as one piece, so that a write through one name is seen through the other, and
+ * at the same distance from a multiple of 256, so that alignment is that of the host. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/lib.h"
+#include "rt/file.h"
+#include "sim/sim.h"
+
+enum { EXTRA = 5 }; /* what an entry takes behind the IR's parameters: see genptx.h */
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+kiln_status kl_say_cuda(struct kl_call *c, kiln_status s, const kl_cudaerr *e)
+{
+    return s && e->diag ? kl_say(c, e->diag, s, "%s", e->text) : s;
+}
+
+/* ---- targets ---- */
+
+static const uint32_t targets[] = {
+#define PTX_TARGET(arch, version, shared) arch,
+#include "gen/ptx/target.def"
+};
+
+uint32_t kl_ptx_target(int capability)
+{
+    uint32_t best = 0;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if ((int)targets[i] <= capability && targets[i] > best)
+            best = targets[i];
+    return best;
+}
+
+bool kl_ptx_parse_arch(const char *name, uint32_t *arch)
+{
+    uint32_t v = 0;
+    if (strncmp(name, "sm_", 3) != 0)
+        return false;
+    for (const char *p = name + 3; *p; p++) {
+        if (*p < '0' || *p > '9' || v > 1000)
+            return false;
+        v = v * 10 + (uint32_t)(*p - '0');
+    }
+    *arch = v;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (targets[i] == v)
+            return true;
+    return false;
+}
+
+/* ---- facts ---- */
+
+static bool is_v16(const struct kl_boundparam *p)
+{
+    int64_t size = kl_elems[p->elem].bytes;
+    int32_t in = p->rank - 1;
+    if ((uintptr_t)p->data % 16)
+        return false;
+    if (p->rank == 0)
+        return true;
+    if (p->str[in] != 1 || p->ext[in] * size % 16)
+        return false;
+    for (int32_t d = 0; d < in; d++)
+        if (p->ext[d] > 1 && p->str[d] * size % 16)
+            return false;
+    return true;
+}
+
+/* Every offset inside the extents, in bytes, lies within 31 bits. */
+static bool is_i32(const struct kl_boundparam *p)
+{
+    int64_t reach = kl_elems[p->elem].bytes;
+    for (int32_t d = 0; d < p->rank; d++) {
+        int64_t far;
+        if (p->ext[d] == 0)
+            return true;
+        if (__builtin_mul_overflow(p->ext[d] - 1, p->str[d] < 0 ? -p->str[d] : p->str[d], &far) ||
+            far > INT32_MAX)
+            return false;
+        reach += far * (int64_t)kl_elems[p->elem].bytes;
+        if (reach > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+unsigned kl_facts(const kiln_kernel *k, const kl_bound *b)
+{
+    unsigned f = KL_FACT_V16 | KL_FACT_I32;
+    for (uint32_t i = 0; i < b->nparam; i++) {
+        const struct kl_boundparam *p = &b->param[i];
+        if (k->param[i].kind != KILN_PARAM_ARRAY || !p->given)
+            continue;
+        if (!is_v16(p))
+            f &= ~(unsigned)KL_FACT_V16;
+        if (!is_i32(p))
+            f &= ~(unsigned)KL_FACT_I32;
+    }
+    return f;
+}
+
+const kiln_tensor *kl_tensor_of(const struct kl_item *it, uint32_t decl)
+{
+    for (size_t i = 0; i < it->n; i++)
+        if (it->args[i].kind == KILN_ARG_TENSOR &&
+            strcmp(it->args[i].name, it->k->param[decl].name) == 0)
+            return &it->args[i].u.tensor;
+    return NULL;
+}
+
+/* ---- making code ---- */
+
+/* With a folder for kept files: the text, under a name of its own. */
+static void keep(struct kl_call *c, const kiln_context *ctx, const struct kl_item *it)
+{
+    uint8_t id[32];
+    char hex[17], name[160];
+    kl_sha256 h;
+    if (!ctx->opt.keep_dir)
+        return;
+    kl_sha256_init(&h);
+    kl_sha256_add(&h, it->ptx, it->nptx);
+    kl_sha256_end(&h, id);
+    kl_hex(hex, id, 8);
+    snprintf(name, sizeof name, "%.100s-%s.ptx", it->k->name, hex);
+    int dir = open(ctx->opt.keep_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool ok = dir >= 0 && kl_file_replace(dir, name, it->ptx, it->nptx, 0644);
+    if (dir >= 0)
+        close(dir);
+    if (!ok)
+        kl_say(c, KL_K1808, KILN_OK, "generated code cannot be written to %s", ctx->opt.keep_dir);
+}
+
+/* Print the PTX of a function; the slots of a launch. */
+kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it)
+{
+    struct kl_special *s = it->s;
+    const kiln_context *ctx = it->k->mod->ctx;
+    kl_arena *a = ctx->cuda ? &c->tmp : &s->a; /* the executor keeps its text */
+    kl_buf b = {.a = a};
+    const kl_ptx_opts o = {.arch = ctx->arch,
+                           .v16 = it->facts & KL_FACT_V16,
+                           .i32 = it->facts & KL_FACT_I32,
+                           .exact = !ctx->cuda,
+                           .lines = true};
+    struct kl_gpu *g = kl_new(&s->a, struct kl_gpu);
+    kl_ptx_prelude(&b, s->fn, &o);
+    kl_ptx_emit(&b, s->fn, &o, &g->info);
+    g->info.entry = kl_strndup(&s->a, g->info.entry, strlen(g->info.entry));
+    KL_CHECK(&c->env, g->info.nparam == s->nslot + EXTRA);
+    struct kl_cuslot *slot = kl_new_n(&s->a, struct kl_cuslot, s->nslot + 1);
+    for (uint32_t i = 0; i < s->nslot; i++)
+        slot[i] = (struct kl_cuslot){.name = it->k->param[s->slot[i].decl].name,
+                                     .elem = s->fn->param[i].elem,
+                                     .array = s->slot[i].use == KL_P_ARRAY};
+    g->k = (kl_cukernel){.name = it->k->name,
+                         .slot = slot,
+                         .nslot = s->nslot,
+                         .threads = g->info.threads,
+                         .dynamic_shared = g->info.dynamic};
+    g->ctas_most = ctx->cuda ? (uint64_t)kl_cuda_info(ctx->cuda)->grid_x : INT32_MAX;
+    if (g->info.grid_limit && g->info.grid_limit < g->ctas_most)
+        g->ctas_most = g->info.grid_limit;
+    s->gpu = g;
+    s->info.cta_threads = g->info.threads;
+    s->info.shared_bytes = g->info.shared + g->info.dynamic;
+    it->ptx = kl_buf_str(&b);
+    it->nptx = b.n;
+    s->info.approximate = strstr(it->ptx, ".approx") != NULL;
+    s->fn = NULL; /* the IR has served */
+    return KILN_OK;
+}
+
+static kiln_status parse(struct kl_call *c, void *arg)
+{
+    struct kl_item *it = arg;
+    struct kl_special *s = it->s;
+    s->gpu->sim = kl_sim_parse(&s->a, s->gpu->src, 0, c->d);
+    return s->gpu->sim ? KILN_OK : KILN_E_INTERNAL;
+}
+
+static kiln_status make_source(struct kl_call *c, void *arg)
+{
+    struct kl_item *it = arg;
+    struct kl_special *s = it->s;
+    const char *name = kl_printf(&s->a, "%s.ptx", it->k->name);
+    (void)c;
+    s->gpu->src = kl_new(&s->a, kl_srcmap);
+    s->gpu->src->a = &s->a;
+    kl_src_add(s->gpu->src, name, it->ptx, (uint32_t)it->nptx, false);
+    return KILN_OK;
+}
+
+static kiln_status make_sim(struct kl_call *c, struct kl_item *it)
+{
+    kiln_status s = kl_guarded(c, NULL, make_source, it);
+    return s ? s : kl_guarded(c, it->s->gpu->src, parse, it);
+}
+
+static kiln_status make_cuda(struct kl_call *c, struct kl_item *it)
+{
+    kiln_context *ctx = it->k->mod->ctx;
+    struct kl_special *sp = it->s;
+    struct kl_gpu *g = sp->gpu;
+    kl_cudaerr e;
+    void *cubin = NULL;
+    size_t n = 0;
+    kl_cache *cache = ctx->cache;
+    for (int turn = 0;; turn++) {
+        double t = now_ms();
+        kiln_status s = kl_cuda_assemble(ctx->cuda, cache, it->ptx, it->nptx, it->k->name, &cubin,
+                                         &n, &sp->info.cache, &e);
+        sp->info.cc_ms = now_ms() - t;
+        if (s)
+            return kl_say_cuda(c, s, &e);
+        t = now_ms();
+        s = kl_cuda_load(ctx->cuda, cubin, g->info.entry, g->info.threads, g->info.dynamic,
+                         &g->k.fn, &e);
+        sp->info.load_ms = now_ms() - t;
+        ctx->al.fn(ctx->al.user, cubin, n, 0);
+        /* a remembered cubin that does not load is as good as none */
+        if (s && turn == 0 && sp->info.cache == KILN_CACHE_HIT && e.cu == KL_CU_INVALID_IMAGE) {
+            cache = NULL;
+            continue;
+        }
+        if (s)
+            return kl_say_cuda(c, s, &e);
+        break;
+    }
+    sp->info.registers = g->k.fn.registers;
+    sp->info.local_bytes = g->k.fn.local;
+    sp->info.shared_bytes = g->k.fn.shared + g->info.dynamic;
+    sp->info.ctas_per_sm = (uint32_t)g->k.fn.blocks;
+    return KILN_OK;
+}
+
+kiln_status kl_gpu_make(struct kl_call *c, struct kl_item *it)
+{
+    keep(c, it->k->mod->ctx, it);
+    return it->k->mod->ctx->cuda ? make_cuda(c, it) : make_sim(c, it);
+}
+
+void kl_gpu_free(kiln_context *ctx, struct kl_special *s)
+{
+    if (!s->gpu || !ctx->cuda)
+        return;
+    kl_cuda_forget(ctx->cuda, &s->gpu->k);
+    kl_cuda_unload(ctx->cuda, &s->gpu->k.fn);
+}
+
+uint32_t kl_gpu_ctas(const struct kl_gpu *g, const int64_t grid[3])
+{
+    uint64_t total = (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2];
+    return (uint32_t)(total < g->ctas_most ? total : g->ctas_most);
+}
+
+/* ---- memory of a launch ---- */
+
+/* Host memory that arrays of the launch share. */
+struct piece {
+    const char *lo, *hi;
+    bool written;
+    uint64_t taken, at; /* on the device: what was allocated, and where lo lies */
+};
+
+static bool is_host(const struct kl_item *it, uint32_t slot)
+{
+    const struct kl_slotref *r = &it->s->slot[slot];
+    const struct kl_boundparam *p = &it->bound.param[r->decl];
+    if (r->use != KL_P_ARRAY || !p->given || p->lo >= p->hi)
+        return false;
+    if (!it->k->mod->ctx->cuda)
+        return true;
+    const kiln_tensor *t = kl_tensor_of(it, r->decl);
+    return t && !(t->flags & KILN_TENSOR_DEVICE);
+}
+
+/* The pieces of all host arrays; those that overlap become one. */
+static uint32_t pieces(struct kl_call *c, const struct kl_item *it, struct piece **out)
+{
+    uint32_t n = 0;
+    struct piece *v = kl_new_n(&c->tmp, struct piece, it->s->nslot + 1);
+    for (uint32_t i = 0; i < it->s->nslot; i++) {
+        if (!is_host(it, i))
+            continue;
+        uint32_t decl = it->s->slot[i].decl;
+        const struct kl_boundparam *p = &it->bound.param[decl];
+        struct piece s = {.lo = p->lo, .hi = p->hi, .written = it->k->param[decl].writes};
+        for (uint32_t j = 0; j < n;) {
+            struct piece *o = &v[j];
+            if (s.hi <= o->lo || o->hi <= s.lo) {
+                j++;
+                continue;
+            }
+            s.lo = o->lo < s.lo ? o->lo : s.lo;
+            s.hi = o->hi > s.hi ? o->hi : s.hi;
+            s.written |= o->written;
+            *o = v[--n];
+            j = 0; /* look at all again, as s has grown */
+        }
+        v[n++] = s;
+    }
+    *out = v;
+    return n;
+}
+
+static void drop_pieces(kiln_context *ctx, struct piece *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        kl_cuda_free(ctx->cuda, v[i].taken);
+}
+
+static kiln_status upload(struct kl_call *c, kiln_context *ctx, struct piece *v, uint32_t n,
+                          void *stream)
+{
+    kl_cudaerr e = {0};
+    kiln_status s = KILN_OK;
+    for (uint32_t i = 0; i < n && !s; i++) {
+        uint64_t pad = (uintptr_t)v[i].lo % 256, bytes = (uint64_t)(v[i].hi - v[i].lo);
+        s = kl_cuda_alloc(ctx->cuda, bytes + pad, &v[i].taken, &e);
+        v[i].at = v[i].taken + pad;
+        if (!s)
+            s = kl_cuda_upload(ctx->cuda, v[i].at, v[i].lo, bytes, stream, &e);
+    }
+    return kl_say_cuda(c, s, &e);
+}
+
+static kiln_status download(struct kl_call *c, kiln_context *ctx, const struct piece *v,
+                            uint32_t n, void *stream)
+{
+    kl_cudaerr e = {0};
+    kiln_status s = KILN_OK;
+    for (uint32_t i = 0; i < n && !s; i++)
+        if (v[i].written)
+            s = kl_cuda_download(ctx->cuda, (char *)(uintptr_t)v[i].lo, v[i].at,
+                                 (size_t)(v[i].hi - v[i].lo), stream, &e);
+    if (!s)
+        s = kl_cuda_stream_sync(ctx->cuda, stream, &e);
+    return kl_say_cuda(c, s, &e);
+}
+
+/* What an entry takes: bases and scalars, grid, programs, SMs. */
+static void fill_params(const struct kl_item *it, const struct piece *v, uint32_t n, uint64_t *p)
+{
+    const struct kl_special *s = it->s;
+    const int64_t *g = it->bound.grid;
+    for (uint32_t i = 0; i < s->nslot; i++) {
+        const struct kl_boundparam *b = &it->bound.param[s->slot[i].decl];
+        p[i] = s->slot[i].use == KL_P_ARRAY ? (uint64_t)(uintptr_t)b->data : b->bits;
+        for (uint32_t j = 0; j < n; j++) /* moved to the device */
+            if (is_host(it, i) && (const char *)b->lo >= v[j].lo && (const char *)b->hi <= v[j].hi)
+                p[i] = v[j].at + (uint64_t)((const char *)b->data - v[j].lo);
+    }
+    p += s->nslot;
+    for (int i = 0; i < 3; i++)
+        *p++ = (uint64_t)g[i];
+    *p++ = (uint64_t)(g[0] * g[1] * g[2]);
+    *p = (uint64_t)kl_num_sms(it->k->mod->ctx);
+}
+
+/* ---- launching ---- */
+
+static kiln_status launch_cuda(struct kl_call *c, struct kl_item *it, void *stream)
+{
+    kiln_context *ctx = it->k->mod->ctx;
+    const struct kl_gpu *g = it->s->gpu;
+    struct piece *v;
+    kl_cudaerr e = {0};
+    uint64_t *param = kl_new_n(&c->tmp, uint64_t, g->info.nparam);
+    uint32_t n = pieces(c, it, &v);
+    if (n && kl_cuda_capturing(ctx->cuda, stream))
+        return kl_say(c, KL_K1809, KILN_E_ARG,
+                      "kiln_launch: the stream is being captured into a graph, and an array lies "
+                      "in host memory");
+    kiln_status s = upload(c, ctx, v, n, stream);
+    if (!s) {
+        fill_params(it, v, n, param);
+        s = kl_say_cuda(c,
+                        kl_cuda_launch(ctx->cuda, &g->k, param, g->info.nparam, it->bound.grid,
+                                       kl_gpu_ctas(g, it->bound.grid), stream, &e),
+                        &e);
+    }
+    if (!s && n)
+        s = download(c, ctx, v, n, stream);
+    drop_pieces(ctx, v, n);
+    if (!s && !n)
+        kl_fast_note(it, param);
+    return s;
+}
+
+struct simrun {
+    struct kl_item *it;
+    kl_sim_launch l;
+};
+
+static kiln_status run_sim(struct kl_call *c, void *arg)
+{
+    struct simrun *r = arg;
+    const kl_sim_options o = {.checks = KL_SIM_CHECKS};
+    return kl_sim_run(r->it->s->gpu->sim, &r->l, &o, NULL, NULL, c->d, &c->env);
+}
+
+static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
+{
+    const struct kl_gpu *g = it->s->gpu;
+    struct piece *v;
+    uint32_t n = pieces(c, it, &v);
+    uint64_t *param = kl_new_n(&c->tmp, uint64_t, g->info.nparam);
+    kl_sim_buffer *buf = kl_new_n(&c->tmp, kl_sim_buffer, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        buf[i] = (kl_sim_buffer){.base = (char *)(uintptr_t)v[i].lo,
+                                 .size = (size_t)(v[i].hi - v[i].lo),
+                                 .writable = v[i].written};
+    fill_params(it, NULL, 0, param);
+    struct simrun r = {it,
+                       {.entry = g->info.entry,
+                        .grid = {kl_gpu_ctas(g, it->bound.grid), 1, 1},
+                        .block = {g->info.threads, 1, 1},
+                        .dynamic_shared = g->info.dynamic,
+                        .param = param,
+                        .param_bytes = g->info.nparam * 8,
+                        .buffer = buf,
+                        .nbuffer = n}};
+    return kl_guarded(c, g->src, run_sim, &r);
+}
+
+struct launching {
+    struct kl_item *it;
+    void *stream;
+};
+
+static kiln_status launch(struct kl_call *c, void *arg)
+{
+    struct launching *l = arg;
+    return l->it->k->mod->ctx->cuda ? launch_cuda(c, l->it, l->stream) : launch_sim(c, l->it);
+}
+
+kiln_status kl_gpu_launch(struct kl_call *c, struct kl_item *it, kiln_stream *stream)
+{
+    struct launching l = {it, stream ? stream->cu : NULL};
+    return kl_guarded(c, &it->k->mod->ast->src, launch, &l);
+}
+
+/* ---- initial values in device memory ---- */
+
+static kiln_status fill_one(kl_cuda *cu, const struct kl_boundparam *p, void *stream,
+                            kl_cudaerr *e)
+{
+    uint32_t size = kl_elems[p->elem].bytes;
+    int64_t at[KL_MAX_DIMS] = {0}, n = 1, dense = 1;
+    int32_t outer = p->rank; /* dimensions that are walked; the rest is one run */
+    for (int32_t d = 0; d < p->rank; d++)
+        if (p->ext[d] == 0)
+            return KILN_OK;
+    while (outer > 0 && p->str[outer - 1] == dense) {
+        outer--;
+        n *= p->ext[outer];
+        dense *= p->ext[outer];
+    }
+    int64_t step = size;
+    if (outer == p->rank && p->rank) { /* not dense at all: runs along the last dimension */
+        outer--;
+        n = p->ext[outer];
+        step = p->str[outer] * (int64_t)size;
+    }
+    for (;;) {
+        uint64_t q = (uint64_t)(uintptr_t)p->data;
+        for (int32_t d = 0; d < outer; d++)
+            q += (uint64_t)(at[d] * p->str[d] * (int64_t)size);
+        kiln_status s = kl_cuda_fill(cu, q, (uint64_t)n, step, size, p->bits, stream, e);
+        if (s)
+            return s;
+        int32_t d = outer - 1;
+        while (d >= 0 && ++at[d] == p->ext[d])
+            at[d--] = 0;
+        if (d < 0)
+            return KILN_OK;
+    }
+}
+
+kiln_status kl_gpu_fill(struct kl_call *c, const struct kl_item *it, kiln_stream *stream)
+{
+    kiln_context *ctx = it->k->mod->ctx;
+    kl_cudaerr e = {0};
+    kiln_status s = KILN_OK;
+    for (uint32_t i = 0; i < it->bound.nparam && !s && ctx->cuda; i++) {
+        const struct kl_boundparam *p = &it->bound.param[i];
+        if (!p->init || !p->given || !p->data)
+            continue;
+        const kiln_tensor *t = kl_tensor_of(it, i);
+        if (t && t->flags & KILN_TENSOR_DEVICE)
+            s = fill_one(ctx->cuda, p, stream ? stream->cu : NULL, &e);
+    }
+    return kl_say_cuda(c, s, &e);
+}
