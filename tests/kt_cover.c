@@ -39,7 +39,7 @@ static const struct {
 } no_case[] = {
     {"K1804", "needs a processor that lacks AVX2 and FMA"},
     {"K1807", "the CPU back end has no limit that a source of this version reaches"},
-    {"K1890", "what all devices of this version support is refused by other codes"},
+    {"K1817", "the back end keeps within its target's limits; only a smaller device meets it"},
     {"K1899", "an internal error is always a bug"},
 };
 

@@ -121,6 +121,10 @@ group kernels "$O/kiln" test kernels tests/run
 group operations "$O/tests/random-programs" --ops -j "$J"
 group random random_programs
 group replay replay "$O" 100
+group sim "$O/kiln" test kernels tests/run --device sim
+group sim-operations "$O/tests/random-programs" --ops --interp --sim -j "$J"
+group sim-random "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" --interp --sim -j "$J"
+group fakecuda env LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/kiln" test kernels tests/run --device cuda
 group ulp "$O/tests/ulp-check" --sample 4099 --threads 2
 group oom each "$O/tests/oom"
 group surface sh tests/api/surface.sh "$O"

@@ -22,7 +22,7 @@ lib=$(find src -name '*.[ch]' | sort)
 # A folder of src includes folders to its left only; cli includes base and src/tool.h, which is
 # what lib offers to it beyond kiln.h.
 rule "includes go to the left" "$(grep -nE '^ *#include "' $lib | awk -F/ '
-    BEGIN { n = split("base ir lang opt gen rt lib cli", a, " "); for (i = 1; i <= n; i++) at[a[i]] = i }
+    BEGIN { n = split("base ir lang opt layout gen sim rt lib cli", a, " "); for (i = 1; i <= n; i++) at[a[i]] = i }
     {
         own = $2; inc = $0
         sub(/^[^"]*"/, "", inc); sub(/".*/, "", inc)

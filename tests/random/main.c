@@ -1,12 +1,13 @@
 /* main.c - random programs: all targets must give the same bits.
  *
  * random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops] [--show] [--interp]
- *                 [--no-reduce]
+ *                 [--sim] [--cuda] [--no-reduce]
  *
- * Programs have the seeds SEED, SEED+1, ...: `-n 1 -s SEED --show` is one of them again.
- * --ops: every operation by itself instead (ops.c).  --interp leaves the CPU out.  Every tenth
- * program is also compiled by clang.  A failing program is printed after it has been shrunk.
- * The last line is `N passed, N failed, N skipped`. */
+ * Programs have the seeds SEED, SEED+1, ...: `-n 1 -s SEED --show` is one of them
+ * again.  --ops: every operation by itself instead (ops.c).  --interp leaves the CPU out;
+ * --sim and --cuda add the PTX executor and the GPU (`--interp --cuda`: the GPU alone).  Every
+ * tenth program is also compiled by clang.  A failing program is printed after it has been
+ * shrunk.  The last line is `N passed, N failed, N skipped`. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static unsigned one_batch(unsigned first, unsigned n, unsigned *shown)
 static void usage(void)
 {
     fputs("random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops] [--show] "
-          "[--interp] [--no-reduce]\n", stderr);
+          "[--interp] [--sim] [--cuda] [--no-reduce]\n", stderr);
     exit(2);
 }
 
@@ -95,7 +96,11 @@ static void options(int argc, char **argv)
         } else if (strcmp(a, "--ops") == 0) {
             opt.ops = true;
         } else if (strcmp(a, "--interp") == 0) {
-            opt.use = 0;
+            opt.use &= ~(unsigned)(USE_CPU | USE_CLANG);
+        } else if (strcmp(a, "--sim") == 0) {
+            opt.use |= USE_SIM;
+        } else if (strcmp(a, "--cuda") == 0) {
+            opt.use |= USE_CUDA;
         } else if (strcmp(a, "--no-reduce") == 0) {
             opt.shrink = false;
         } else if (!v) {

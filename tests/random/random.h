@@ -90,7 +90,7 @@ struct result {
     char why[1000];
 };
 
-enum { USE_CPU = 1, USE_CLANG = 2 };
+enum { USE_CPU = 1, USE_CLANG = 2, USE_SIM = 4, USE_CUDA = 8 };
 
 /* Run programs, compiled together, on all targets; res[i] is kept current so that a crash
  * shows where it was.  clang[i]: with clang as well. */
