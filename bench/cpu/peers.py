@@ -4,7 +4,7 @@
     python3 bench/cpu/peers.py [--build build] [--venv DIR] [--runs 15] [--threads 1,2] [--quick]
 
 Needs numpy and torch.  Without them in this Python, a virtual environment is made in --venv
-(default: ~/.cache/kiln/peers, outside the tree) and both are installed there from PyPI; the
+(default: ~/.cache/kiln/peers, outside the tree) and both are installed there with pip; the
 download of torch is large.  A peer that cannot be had is left out, and the table says so.
 
 Each case: Kiln, then each peer, then again, --runs times after a warm-up; the median counts.

@@ -84,10 +84,11 @@ static const struct kl_builtin table[] = {
 
 /* Part of the language, but of a later version. */
 static const char *const later[] = {
-    "assert", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
+    "argsort", "assert", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
     "atomic_or", "atomic_store", "atomic_xchg", "atomic_xor", "clz", "copysign", "cos", "ctz",
-    "cumprod", "cumsum", "cvt_nan", "cvt_sat", "expm1", "fmod", "gather", "log1p", "log2", "philox",
-    "popcount", "pow", "print", "round", "scan", "sin", "umulhi",
+    "cumprod", "cumsum", "cvt_nan", "cvt_sat", "expm1", "fmod", "gather", "histogram", "log1p",
+    "log2", "philox", "popcount", "pow", "print", "rand", "randint", "randn", "round", "scan", "sin",
+    "sort", "topk", "umulhi",
 };
 
 static const struct kl_builtin *find(const char *name)
