@@ -163,7 +163,9 @@ static opnd to_f32(struct pgen *g, enum kl_elem from, opnd x)
 static opnd to_f64(struct pgen *g, enum kl_elem from, opnd x)
 {
     switch (from) {
-    case KL_bool: return kl_px_set(g, CL_F64, "selp.f64 $, 0d3FF0000000000000, 0d0000000000000000, %s", kl_px_inreg(g, CL_P, x));
+    case KL_bool:
+        return kl_px_set(g, CL_F64, "selp.f64 $, 0d3FF0000000000000, 0d0000000000000000, %s",
+                         kl_px_inreg(g, CL_P, x));
     case KL_f64: return x;
     case KL_i64: return kl_px_set(g, CL_F64, "cvt.rn.f64.s64 $, %s", x);
     case KL_u64: return kl_px_set(g, CL_F64, "cvt.rn.f64.u64 $, %s", x);
