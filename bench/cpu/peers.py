@@ -7,7 +7,9 @@ Needs numpy and torch.  Without them in this Python, a virtual environment is ma
 (default: ~/.cache/kiln/peers, outside the tree) and both are installed there with pip; the
 download of torch is large.  A peer that cannot be had is left out, and the table says so.
 
-Each case: Kiln, then each peer, then again, --runs times after a warm-up; the median counts.
+Each case: Kiln three times, then each peer, then again, --runs times after a warm-up; the median
+counts.  Before each a pause: the threads of OpenMP and OpenBLAS spin for a while when their work is
+done, on the cores that the next one needs.
 Every result is compared with the same computation in double precision.  OPENBLAS_CORETYPE is
 taken out of the environment: some systems set it to an older processor.
 """
@@ -26,6 +28,9 @@ CASES = [
     ("rowsum", 4096, 4096), ("rowsum", 64, 262144),
     ("matmul", 1024, 1024),
 ]
+
+
+PAUSE = 0.06  # seconds
 
 
 def options():
@@ -202,7 +207,9 @@ def child(opt):
             peers[k]()
         for _ in range(runs):
             for k in peers:
-                times[k].append(peers[k]())
+                time.sleep(PAUSE)
+                for _ in range(3):
+                    times[k].append(peers[k]())
         med = {k: statistics.median(v) for k, v in times.items()}
         want, got = reference_sums(np, name, x, other), kiln.sums()
         ok = abs(got[1] - want[1]) <= 1e-4 * abs(want[1])
@@ -227,6 +234,7 @@ def main():
     py = find_python(opt.venv)
     env = dict(os.environ)
     env.pop("OPENBLAS_CORETYPE", None)
+    env.pop("OPENBLAS_L2_SIZE", None)
     versions = subprocess.run([py, "-c",
                                "import numpy; print('numpy', numpy.__version__)\n"
                                "try:\n import torch; print('torch', torch.__version__)\n"
