@@ -58,6 +58,11 @@ const char *kl_tool_embedded_name(size_t i); /* "act.kiln" */
 /* Codes of diagnostics in order: title and page; NULL past the end. */
 const char *kl_tool_diag_code(size_t i, const char **title, const char **page);
 
+/* ---- for a signal handler ---- */
+
+/* End the C compilers that run now, with all they started.  Async-signal-safe. */
+void kl_tool_kill_children(void);
+
 /* ---- what doctor prints ---- */
 
 /* The level of this CPU for generated code ("x86-64-v4"), or NULL. */

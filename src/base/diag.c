@@ -48,8 +48,12 @@ kiln_place kl_src_place(const kl_srcmap *m, kl_arena *a, kl_span s)
     uint32_t end = s.end > s.beg ? s.end - f->base : at + 1;
     if (end > stop)
         end = stop > at ? stop : at + 1;
+    char *text = kl_strndup(a, f->text + start, stop - start);
+    for (uint32_t i = 0; i < stop - start; i++)
+        if (!text[i])
+            text[i] = '?'; /* else the line would end here */
     return (kiln_place){kl_strndup(a, f->name, strlen(f->name)), line, at - start + 1,
-                        end - start + 1, kl_strndup(a, f->text + start, stop - start)};
+                        end - start + 1, text};
 }
 
 kl_diags *kl_diags_new(const kl_alloc *al)
@@ -126,17 +130,96 @@ struct kl_diag *kl_fix(struct kl_diag *g, kl_span span, const char *fmt, ...)
 
 /* ---- rendering ---- */
 
+/* Length of the UTF-8 sequence at s, of at most n bytes, that may go to a terminal; 0: none, as for
+ * control characters, overlong forms, surrogates and stray bytes. */
+static size_t sequence(const char *s, size_t n)
+{
+    static const struct {
+        uint8_t lo, hi, len, from, to; /* first byte, length, range of the second */
+    } forms[] = {
+        {0x20, 0x7E, 1, 0, 0},       {0xC2, 0xC2, 2, 0xA0, 0xBF}, /* below U+00A0: controls */
+        {0xC3, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF}, {0xE1, 0xEC, 3, 0x80, 0xBF},
+        {0xED, 0xED, 3, 0x80, 0x9F}, {0xEE, 0xEF, 3, 0x80, 0xBF}, {0xF0, 0xF0, 4, 0x90, 0xBF},
+        {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F}};
+    const uint8_t *u = (const uint8_t *)s;
+    for (size_t i = 0; n && i < sizeof forms / sizeof *forms; i++) {
+        if (u[0] < forms[i].lo || u[0] > forms[i].hi)
+            continue;
+        size_t len = forms[i].len;
+        if (len > n || (len > 1 && (u[1] < forms[i].from || u[1] > forms[i].to)))
+            return 0;
+        for (size_t k = 2; k < len; k++)
+            if (u[k] < 0x80 || u[k] > 0xBF)
+                return 0;
+        return len;
+    }
+    return 0;
+}
+
+/* Text for a terminal: what is no character is `?`.  Lines of a message stay lines. */
+static void put_text(kl_buf *b, const char *s, size_t n)
+{
+    for (size_t i = 0, k; i < n; i += k) {
+        k = sequence(s + i, n - i);
+        if (!k)
+            k = 1, kl_puts(b, s[i] == '\n' ? "\n" : s[i] == '\t' ? "\t" : "?");
+        else
+            kl_putf(b, "%.*s", (int)k, s + i);
+    }
+}
+
+/* One column of a line: a character, or a byte that is none. */
+static uint32_t step(const char *s, uint32_t at, uint32_t n)
+{
+    size_t k = sequence(s + at, n - at);
+    return at + (k ? (uint32_t)k : 1);
+}
+
+static uint32_t columns(const char *s, uint32_t from, uint32_t to, uint32_t n)
+{
+    uint32_t c = 0;
+    for (uint32_t i = from; i < to && i < n; i = step(s, i, n))
+        c++;
+    return c;
+}
+
+/* The line with carets below it.  Of a long line a part around the first caret. */
 static void excerpt(kl_buf *b, const kiln_place *p, const char *on, const char *off)
 {
+    enum { WHOLE = 120, PART = 100, BEFORE = 50 };
     if (!p->file || !p->text)
         return;
-    kl_putf(b, "%5u | %s\n      | ", p->line, p->text);
-    for (uint32_t i = 1; i < p->col; i++) /* tabs stay tabs, so that the caret lines up */
-        kl_puts(b, p->text[i - 1] == '\t' ? "\t" : " ");
+    uint32_t n = (uint32_t)strlen(p->text), beg = 0, end = 0;
+    uint32_t at = p->col ? p->col - 1 : 0, last = p->end_col ? p->end_col - 1 : 0;
+    uint32_t total = columns(p->text, 0, n, n), caret = columns(p->text, 0, at, n), skip = 0;
+    uint32_t show = total > WHOLE ? PART : total;
+    if (total > WHOLE && caret > BEFORE)
+        skip = caret - BEFORE < total - PART ? caret - BEFORE : total - PART;
+    for (uint32_t i = 0; i < skip; i++)
+        beg = step(p->text, beg, n);
+    end = beg;
+    for (uint32_t i = 0; i < show; i++)
+        end = step(p->text, end, n);
+    kl_putf(b, "%5u | %s", p->line, beg ? "..." : "");
+    put_text(b, p->text + beg, end - beg);
+    kl_putf(b, "%s\n      | %s", end < n ? "..." : "", beg ? "   " : "");
+    for (uint32_t i = beg; i < at && i < n; i = step(p->text, i, n))
+        kl_puts(b, p->text[i] == '\t' ? "\t" : " "); /* so that the caret lines up */
+    for (uint32_t i = n; i < at; i++)
+        kl_puts(b, " ");
     kl_puts(b, on);
-    for (uint32_t i = p->col; i < p->end_col || i == p->col; i++)
+    uint32_t stop = last < end || end == n ? last : end;
+    for (uint32_t i = at; i < stop || i == at; i = i < n ? step(p->text, i, n) : i + 1)
         kl_puts(b, "^");
     kl_putf(b, "%s\n", off);
+}
+
+static void put_head(kl_buf *b, const kiln_place *p)
+{
+    if (!p->file)
+        return;
+    put_text(b, p->file, strlen(p->file));
+    kl_putf(b, ":%u:%u: ", p->line, p->col);
 }
 
 void kl_diag_render(kl_buf *b, const kiln_diag *d, bool color)
@@ -144,26 +227,34 @@ void kl_diag_render(kl_buf *b, const kiln_diag *d, bool color)
     static const char *const word[] = {"note", "warning", "error"};
     static const char *const paint[] = {"\033[1;36m", "\033[1;35m", "\033[1;31m"};
     const char *on = color ? paint[d->severity] : "", *off = color ? "\033[0m" : "";
-    if (d->place.file)
-        kl_putf(b, "%s:%u:%u: ", d->place.file, d->place.line, d->place.col);
-    kl_putf(b, "%s%s[%s]%s: %s\n", on, word[d->severity], d->code, off, d->text);
+    put_head(b, &d->place);
+    kl_putf(b, "%s%s[%s]%s: ", on, word[d->severity], d->code, off);
+    put_text(b, d->text, strlen(d->text));
+    kl_puts(b, "\n");
     excerpt(b, &d->place, on, off);
     for (size_t i = 0; i < d->nnotes; i++) {
         const kiln_diag_note *n = &d->notes[i];
-        if (n->place.file)
-            kl_putf(b, "%s:%u:%u: ", n->place.file, n->place.line, n->place.col);
-        kl_putf(b, "note: %s\n", n->text);
+        put_head(b, &n->place);
+        kl_puts(b, "note: ");
+        put_text(b, n->text, strlen(n->text));
+        kl_puts(b, "\n");
         excerpt(b, &n->place, color ? paint[0] : "", off);
     }
-    if (d->fix) {
-        if (!d->fix_place.file)
-            kl_putf(b, "fix: %s\n", d->fix);
-        else if (d->fix_place.end_col > d->fix_place.col && d->fix_place.text)
-            kl_putf(b, "fix: write `%s` instead of `%.*s`\n", d->fix,
-                    (int)(d->fix_place.end_col - d->fix_place.col),
-                    d->fix_place.text + d->fix_place.col - 1);
-        else
-            kl_putf(b, "fix: insert `%s` at %u:%u\n", d->fix, d->fix_place.line, d->fix_place.col);
+    if (!d->fix)
+        return;
+    bool instead = d->fix_place.file && d->fix_place.text &&
+                   d->fix_place.end_col > d->fix_place.col;
+    kl_puts(b, !d->fix_place.file ? "fix: " : instead ? "fix: write `" : "fix: insert `");
+    put_text(b, d->fix, strlen(d->fix));
+    if (instead) {
+        kl_puts(b, "` instead of `");
+        put_text(b, d->fix_place.text + d->fix_place.col - 1,
+                 d->fix_place.end_col - d->fix_place.col);
+        kl_puts(b, "`\n");
+    } else if (d->fix_place.file) {
+        kl_putf(b, "` at %u:%u\n", d->fix_place.line, d->fix_place.col);
+    } else {
+        kl_puts(b, "\n");
     }
 }
 

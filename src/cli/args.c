@@ -5,6 +5,7 @@
  * library, which deduces it; arrays that the kernel only writes are allocated here. */
 #include "cli/args.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -251,13 +252,15 @@ static bool set_type(struct kl_args *a, const kiln_param_info *p, const char *te
         {"int32", "i32"}, {"long", "i64"},    {"int64", "i64"},     {"uint8", "u8"}};
     enum kl_elem e = kl_elem_by_name(text, (uint32_t)strlen(text));
     const char *names[KL_NELEM], *near = NULL;
+    uint32_t n = 0;
     for (int i = 1; i < KL_NELEM; i++)
-        names[i - 1] = kl_elems[i].name;
+        if (kl_elems[i].ready)
+            names[n++] = kl_elems[i].name;
     for (size_t i = 0; i < sizeof other / sizeof *other && !e; i++)
         if (strcmp(text, other[i][0]) == 0)
             near = other[i][1];
     if (!e && !near)
-        near = kl_nearest(text, names, KL_NELEM - 1);
+        near = kl_nearest(text, names, n);
     if (!e)
         return kl_msg(m, KL_RC_USAGE, "%s: `%s` is no element type%s%s%s", p->name, text,
                       near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
@@ -277,7 +280,7 @@ static bool set_scalar(struct kl_args *a, const kiln_param_info *p, const char *
     if (!kl_number_parse(text, strlen(text), &v))
         return kl_msg(m, KL_RC_USAGE, "%s is a %s of type %s, and `%s` is no number", p->name,
                       p->kind == KILN_PARAM_CONST ? "constant" : "scalar", p->type_name, text);
-    if (e && !kl_number_bits(&v, e, &bits))
+    if (e ? !kl_number_fits(&v, e, &bits) : isinf(v.f) && !kl_number_named(&v))
         return kl_msg(m, KL_RC_USAGE, "%s is of type %s, which does not hold %s", p->name,
                       p->type_name, text);
     kiln_arg *g = &a->arg[a->n++];

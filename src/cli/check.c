@@ -5,33 +5,55 @@
 
 #include "cli/case.h"
 #include "cli/command.h"
+#include "tool.h"
 
-static const char *const checks_interp[] = {"bounds", "uninitialised", NULL};
+static const char *const checks_interp[] = {"bounds", "uninitialised", "stores that meet", NULL};
 static const char *const checks_sim[] = {"bounds",   "alignment", "uninitialised registers",
                                          "barriers", "races in shared memory", NULL};
 
 /* ---- text ---- */
 
+static void say_checks(const char *const *checks)
+{
+    printf(" checks run:");
+    for (size_t i = 0; checks[i]; i++)
+        printf("%s %s", i ? "," : "", checks[i]);
+    printf(".\n");
+}
+
 static int finish_text(const struct kl_opts *o, kiln_diags *d, size_t findings,
                        const char *const *checks)
 {
     kl_show_diags(d, stdout, o->color);
-    printf("%zu finding%s. checks run:", findings, findings == 1 ? "" : "s");
-    for (size_t i = 0; checks[i]; i++)
-        printf("%s %s", i ? "," : "", checks[i]);
-    printf(".\n");
+    printf("%zu finding%s.", findings, findings == 1 ? "" : "s");
+    say_checks(checks);
     return findings ? KL_RC_FINDINGS : KL_RC_OK;
 }
 
 /* ---- JSON: schema kiln.check/1 ---- */
 
+/* A string; what is not UTF-8 becomes `?`, byte by byte, so that columns stay right. */
+static json_t *json_text(const char *s)
+{
+    json_t *j = s ? json_string(s) : json_null();
+    if (j)
+        return j;
+    char *copy = kl_xstrndup(s, strlen(s));
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c >= 0x80)
+            *c = '?';
+    j = json_string(copy);
+    free(copy);
+    return j;
+}
+
 static json_t *json_place(const kiln_place *p)
 {
     if (!p->file)
         return json_null();
-    return json_pack("{s:s?, s:I, s:I, s:I, s:s?}", "file", p->file, "line", (json_int_t)p->line,
-                     "column", (json_int_t)p->col, "end_column", (json_int_t)p->end_col, "source",
-                     p->text);
+    return json_pack("{s:o, s:I, s:I, s:I, s:o}", "file", json_text(p->file), "line",
+                     (json_int_t)p->line, "column", (json_int_t)p->col, "end_column",
+                     (json_int_t)p->end_col, "source", json_text(p->text));
 }
 
 static json_t *json_diag(const kiln_diag *d)
@@ -39,14 +61,15 @@ static json_t *json_diag(const kiln_diag *d)
     static const char *const severity[] = {"note", "warning", "error"};
     json_t *notes = json_array();
     for (size_t i = 0; i < d->nnotes; i++)
-        json_array_append_new(notes, json_pack("{s:s?, s:o}", "text", d->notes[i].text, "place",
-                                               json_place(&d->notes[i].place)));
+        json_array_append_new(notes, json_pack("{s:o, s:o}", "text", json_text(d->notes[i].text),
+                                               "place", json_place(&d->notes[i].place)));
     json_t *j =
-        json_pack("{s:s, s:s, s:s?, s:o, s:o}", "code", d->code, "severity", severity[d->severity],
-                  "text", d->text, "place", json_place(&d->place), "notes", notes);
+        json_pack("{s:s, s:s, s:o, s:o, s:o}", "code", d->code, "severity", severity[d->severity],
+                  "text", json_text(d->text), "place", json_place(&d->place), "notes", notes);
     if (j && d->fix)
         json_object_set_new(
-            j, "fix", json_pack("{s:s?, s:o}", "text", d->fix, "place", json_place(&d->fix_place)));
+            j, "fix",
+            json_pack("{s:o, s:o}", "text", json_text(d->fix), "place", json_place(&d->fix_place)));
     return j;
 }
 
@@ -59,8 +82,9 @@ static int finish_json(kiln_diags *d, const char *file, const char *kernel, cons
     for (size_t i = 0; checks[i]; i++)
         json_array_append_new(names, json_string(checks[i]));
     json_t *j =
-        json_pack("{s:s, s:s?, s:s?, s:s, s:o, s:o}", "schema", "kiln.check/1", "file", file,
-                  "kernel", kernel, "status", state, "checks", names, "diagnostics", list);
+        json_pack("{s:s, s:o, s:s?, s:s, s:o, s:o}", "schema", "kiln.check/1", "file",
+                  json_text(file), "kernel", kernel, "status", state, "checks", names,
+                  "diagnostics", list);
     kiln_diags_free(d);
     char *text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;
     json_decref(j);
@@ -79,16 +103,36 @@ static bool is_finding(const kiln_diag *d)
     return d->code[0] == 'K' && d->code[1] == '1' && d->code[2] >= '2' && d->code[2] <= '7';
 }
 
+static void say_no_arguments(const struct kl_session *s)
+{
+    printf("%s: no errors; to run a kernel, give its arguments\n", s->path);
+}
+
+/* A launch without arguments failed for want of one. */
+static bool wants_arguments(kiln_status st, const kiln_diags *d, const struct kl_msg *m)
+{
+    bool missing = false;
+    for (size_t i = 0; i < kiln_diags_count(d); i++) {
+        const kiln_diag *g = kiln_diags_at(d, i);
+        if (g->severity == KILN_ERROR && strcmp(g->code, "K0706") && strcmp(g->code, "K0711"))
+            return false;
+        missing |= g->severity == KILN_ERROR;
+    }
+    return st == KILN_E_ARG && (missing || m->rc == KL_RC_USAGE);
+}
+
 /* FILE without values: its cases, in the interpreter only. */
 static int check_cases(struct kl_session *s)
 {
     struct kl_tally t = {.verbose = false};
     t.interp_only = true;
     int rc = kl_cases_run(&t, s->o, s->path);
-    if (!rc && t.passed + t.failed == 0)
-        printf("%s: no errors; to run a kernel, give its arguments\n", s->path);
-    else if (!rc)
-        printf("%u passed, %u failed. checks run: bounds, uninitialised.\n", t.passed, t.failed);
+    if (!rc && t.passed + t.failed == 0) {
+        say_no_arguments(s);
+    } else if (!rc) {
+        printf("%u passed, %u failed.", t.passed, t.failed);
+        say_checks(checks_interp);
+    }
     kl_tally_close(&t);
     return rc ? rc : t.failed ? KL_RC_FINDINGS : KL_RC_OK;
 }
@@ -106,6 +150,7 @@ int kl_cmd_check(const struct kl_opts *o)
     const char *const *checks = checks_interp;
     kiln_device device = KILN_DEVICE_INTERP;
     int32_t index;
+    bool bare = false; /* one kernel, no cases, no arguments: it may need none */
     bool json = format && strcmp(format, "json") == 0;
     if (format && !json && strcmp(format, "text") != 0)
         return kl_usage(o, "--format %s: there are text and json", format);
@@ -130,8 +175,11 @@ int kl_cmd_check(const struct kl_opts *o)
         goto out;
     }
     if (!rc && !as.n && !s.want && !json && device == KILN_DEVICE_INTERP) {
-        rc = check_cases(&s);
-        goto out;
+        bare = !kl_tool_test_count(s.mod) && kiln_module_count(s.mod) == 1;
+        if (!bare) {
+            rc = check_cases(&s);
+            goto out;
+        }
     }
     if (!rc)
         rc = kl_session_kernel(s.mod, s.path, s.want, &k);
@@ -144,6 +192,12 @@ int kl_cmd_check(const struct kl_opts *o)
     st = kl_args_outputs(&args, NULL, KL_ARGS_READS, &d, &m);
     if (!st)
         st = kiln_launch(k, NULL, args.arg, args.n, &d);
+    if (bare && wants_arguments(st, d, &m)) {
+        kiln_diags_free(d);
+        printf("%s: it holds no cases\n", s.path);
+        say_no_arguments(&s);
+        goto out;
+    }
     if (st && m.rc) {
         rc = kl_fail(m.rc, "%s", m.text);
         goto out;

@@ -96,7 +96,7 @@ static bool fill_list(const struct kl_value *v, enum kl_elem e, char *p, struct 
 {
     for (size_t i = 0; i < v->nitem; i++) {
         uint64_t bits;
-        if (!kl_number_bits(&v->item[i], e, &bits))
+        if (!kl_number_fits(&v->item[i], e, &bits))
             return kl_msg(m, KL_RC_USAGE, "`%.60s`: %s does not fit %s", v->text, v->item[i].text,
                           kl_elems[e].name);
         kl_elem_store(e, p + i * kl_elems[e].bytes, bits);
@@ -124,7 +124,7 @@ bool kl_value_fill(const struct kl_value *v, enum kl_elem e, void *data, uint64_
     }
     if (v->gen == KL_GEN_ones || v->gen == KL_GEN_full) {
         struct kl_number one = {.is_int = true, .i = 1};
-        if (!kl_number_bits(v->gen == KL_GEN_full ? &v->num[0] : &one, e, &bits))
+        if (!kl_number_fits(v->gen == KL_GEN_full ? &v->num[0] : &one, e, &bits))
             return kl_msg(m, KL_RC_USAGE, "`%.60s`: %s does not fit %s", v->text, v->num[0].text,
                           kl_elems[e].name);
         for (uint64_t i = 0; i < count; i++)

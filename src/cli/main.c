@@ -72,8 +72,8 @@ void kl_help_top(FILE *f)
           f);
     for (unsigned i = 0; i < kl_ncmds; i++)
         fprintf(f, "  %-8s %s\n", kl_cmds[i].name, kl_cmds[i].summary);
-    fputs("\n`kiln COMMAND --help` lists the options of a command; `kiln --version` says which\n"
-          "version this is.\n"
+    fputs("\n`kiln COMMAND --help` lists the options of a command; `kiln --version` says\n"
+          "which version this is.\n"
           "Exit codes: 0 clean, 1 findings, 2 wrong usage or source error, 3 something is\n"
           "missing on this machine, 4 internal error.\n",
           f);

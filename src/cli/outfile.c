@@ -6,6 +6,7 @@
  * before a kernel runs, so that a path that cannot be written is found first. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@ static void remove_pending(void)
 
 static void on_signal(int sig)
 {
+    kl_tool_kill_children(); /* they have process groups of their own */
     remove_pending();
     signal(sig, SIG_DFL);
     raise(sig);

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/compare.h"
+#include "tool.h"
 
 struct run {
     const struct kl_opts *o;
@@ -194,6 +195,20 @@ static int launch(struct run *r)
     return 0;
 }
 
+/* With no compiler named the library says nothing, as a host may want it so.  Here somebody waits
+ * for a kernel that runs a hundred times slower. */
+static void say_interpreted(const struct run *r, kiln_device device)
+{
+    const char *cc = getenv("KILN_CC");
+    if (device != KILN_DEVICE_AUTO || r->s.opt.cc || !kl_tool_cpu_level() ||
+        kiln_context_device(r->s.ctx) != KILN_DEVICE_INTERP)
+        return;
+    fprintf(stderr, "%swarning[K1803]%s: kernels are interpreted: %s\n",
+            r->o->color_err ? "\033[1;35m" : "", r->o->color_err ? "\033[0m" : "",
+            cc && !*cc ? "the compiler is turned off (KILN_CC is empty)"
+                       : "no C compiler was found; on Debian: apt install gcc (or clang)");
+}
+
 static int run(struct run *r)
 {
     kiln_device device = KILN_DEVICE_AUTO;
@@ -208,6 +223,8 @@ static int run(struct run *r)
         rc = read_outputs(r);
     if (!rc)
         rc = kl_session_open(&r->s, r->o, device, 0, false);
+    if (!rc)
+        say_interpreted(r, device);
     if (!rc)
         rc = kl_session_load(&r->s, r->o->arg[0]);
     if (!rc)

@@ -405,6 +405,10 @@ static void count(struct file *f)
         f->t->passed += r->state == PASSED;
         f->t->failed += r->state == FAILED;
         f->t->skipped += r->state == SKIPPED;
+        if (!r->c->nexpect && r->state != FAILED && !f->t->interp_only)
+            printf("warning: %s:%u: %s: it has no output, error or finding line, so it only "
+                   "compares the interpreter with the device\n",
+                   f->path, r->c->line, r->c->name);
         if (f->t->verbose && r->state != FAILED)
             printf("%s %s:%u: %s\n", r->state == PASSED ? "ok  " : "skip", f->path, r->c->line,
                    r->c->name);

@@ -62,6 +62,11 @@ static float round_to_odd(double d)
     return kl_bits_f32(kl_f32_bits(f) | 1);
 }
 
+bool kl_number_named(const struct kl_number *v)
+{
+    return strchr(v->text, 'n') != NULL; /* digits, exponents and 0x hold none */
+}
+
 bool kl_number_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
 {
     if (kl_elems[e].kind == KL_KIND_FLT) {
@@ -84,6 +89,12 @@ bool kl_number_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
     }
     *bits = kl_canon(e, (uint64_t)i);
     return e == KL_bool ? i == 0 || i == 1 : e == KL_u64 ? i >= 0 : (int64_t)*bits == i;
+}
+
+bool kl_number_fits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
+{
+    return kl_number_bits(v, e, bits) &&
+           (!kl_is_float(e) || isfinite(kl_elem_double(e, *bits)) || kl_number_named(v));
 }
 
 /* ---- shapes ---- */

@@ -16,6 +16,9 @@ struct kl_number {
 bool kl_number_parse(const char *s, size_t n, struct kl_number *out);
 /* The bits in type e, rounded once; false if an integer type does not hold the value. */
 bool kl_number_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits);
+/* The same, and a finite number does not become an infinity. */
+bool kl_number_fits(const struct kl_number *v, enum kl_elem e, uint64_t *bits);
+bool kl_number_named(const struct kl_number *v); /* written inf or nan */
 
 /* Generators: what is written, and how many numbers may follow shape and type. */
 #define KL_GEN_MAP(X)                                                                              \

@@ -118,13 +118,18 @@ static bool take_number(struct binder *s, uint32_t p, const kiln_arg *a)
             return false;
         }
         b->bits = kl_convert(el, KL_i64, (uint64_t)a->u.i);
+        if (kl_is_float(el) && !isfinite(kl_elem_double(el, b->bits))) {
+            problem(s, KL_K0705, n, "%lld does not fit `%s`, which is %s", (long long)a->u.i, n->name,
+                    kl_elems[el].name);
+            return false;
+        }
     } else {
         if (!kl_is_float(el)) {
             problem(s, KL_K0705, n, "`%s` is %s, and %g is a decimal", n->name, kl_elems[el].name, a->u.f);
             return false;
         }
         b->bits = kl_convert(el, KL_f64, kl_f64_bits(a->u.f));
-        if (isfinite(a->u.f) && isinf(kl_elem_double(el, b->bits))) {
+        if (isfinite(a->u.f) && !isfinite(kl_elem_double(el, b->bits))) {
             problem(s, KL_K0705, n, "%g does not fit `%s`, which is %s", a->u.f, n->name, kl_elems[el].name);
             return false;
         }

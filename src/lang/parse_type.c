@@ -117,7 +117,7 @@ static kl_node *struct_type(kl_parser *p)
 static const char *nearest_type(const char *name)
 {
     static const char *const words[] = {
-#define ELEM(name, code, bytes, kind, ctype, acc, ready, doc) #name,
+#define ELEM(name, code, bytes, kind, ctype, acc, ready, doc) ready ? #name : "",
 #include "base/elem.def"
         "auto", "float", "double", "unsigned", "size_t",
     };

@@ -240,6 +240,25 @@ static kiln_status front(struct kl_call *c, void *arg)
 
 /* ---- all of them ---- */
 
+/* The command that the last diagnostic shows speaks of a file that nobody has. */
+static kiln_status note_keep(struct kl_call *c, void *arg)
+{
+    (void)arg;
+    if (c->d->list.n)
+        kl_note(c->d->list.v[c->d->list.n - 1], (kl_span){0, 0},
+                "FILE.c was not kept; run again with --keep DIR (keep_dir of kiln_options) to get "
+                "it");
+    return KILN_OK;
+}
+
+static kiln_status say_failed(struct kl_call *c, enum kl_code code, kiln_status s, const char *msg)
+{
+    kl_say(c, code, s, "%s", msg);
+    if (strstr(msg, " FILE.c "))
+        kl_guarded(c, NULL, note_keep, NULL);
+    return s;
+}
+
 /* Compile the texts.  With the device chosen automatically a failing compiler is no error. */
 static kiln_status compile(struct kl_call *c, kiln_context *ctx, struct kl_item *item, size_t n)
 {
@@ -273,8 +292,8 @@ static kiln_status compile(struct kl_call *c, kiln_context *ctx, struct kl_item 
         kl_say(c, KL_K1808, KILN_OK, "generated code cannot be written to %s", ctx->opt.keep_dir);
     if (s && s != KILN_E_NOMEM) {
         if (ctx->opt.device == KILN_DEVICE_AUTO)
-            return kl_say(c, KL_K1806, KILN_OK, "%s", msg);
-        kl_say(c, KL_K1805, s, "%s", msg);
+            return say_failed(c, KL_K1806, KILN_OK, msg);
+        say_failed(c, KL_K1805, s, msg);
     }
     return s;
 }

@@ -5,6 +5,7 @@
 
 #include "gen/c/genc.h"
 #include "lib/lib.h"
+#include "rt/file.h"
 
 /* ---- stages as text ---- */
 
@@ -305,4 +306,9 @@ int kl_tool_cuda_device(size_t i, kiln_device_info *out, char *text, size_t n)
 const char *kl_tool_cc_problem(const kiln_context *ctx)
 {
     return ctx->cc_problem;
+}
+
+void kl_tool_kill_children(void)
+{
+    kl_child_kill_all();
 }

@@ -241,7 +241,7 @@ static void explain(const kl_cc_job *j, const kl_child *c, const char *const *ar
         add(msg, j->keep_name);
         add(msg, ".c");
     } else {
-        add(msg, "FILE.c  (a folder to keep generated code in gives the file)");
+        add(msg, "FILE.c");
     }
     if (c->have) {
         add(msg, "\n");

@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,40 @@
 #define HAVE_CLOSEFROM
 #endif
 #endif
+
+/* Children that run now, for kl_child_kill_all; 0: free.  One more than there are slots is not
+ * an error, it only outlives a signal that ends the host. */
+enum { NRUNNING = 64 };
+static _Atomic int running[NRUNNING];
+
+static void enter(pid_t pid)
+{
+    for (int i = 0; i < NRUNNING; i++) {
+        int none = 0;
+        if (atomic_compare_exchange_strong(&running[i], &none, (int)pid))
+            return;
+    }
+}
+
+static void leave(pid_t pid)
+{
+    for (int i = 0; i < NRUNNING; i++) {
+        int mine = (int)pid;
+        if (atomic_compare_exchange_strong(&running[i], &mine, 0))
+            return;
+    }
+}
+
+void kl_child_kill_all(void)
+{
+    for (int i = 0; i < NRUNNING; i++) {
+        int pid = atomic_load(&running[i]);
+        if (pid > 0) {
+            kill(-pid, SIGKILL);
+            kill(pid, SIGKILL); /* it may not have entered its group yet */
+        }
+    }
+}
 
 static int64_t now_ms(void)
 {
@@ -70,7 +105,7 @@ static int spawn(const kl_child *c, int in, int pipe_end, pid_t *pid)
 {
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t at;
-    sigset_t none, all;
+    sigset_t none, all, before;
     int e = posix_spawn_file_actions_init(&fa);
     if (e)
         return e;
@@ -93,9 +128,15 @@ static int spawn(const kl_child *c, int in, int pipe_end, pid_t *pid)
         e = posix_spawnattr_setsigmask(&at, &none);
     if (!e)
         e = posix_spawnattr_setsigdefault(&at, &all);
-    if (!e)
+    if (!e) { /* no handler of this thread between the start and the note of it */
+        int masked = pthread_sigmask(SIG_SETMASK, &all, &before);
         e = posix_spawn(pid, c->argv[0], &fa, &at, (char *const *)(uintptr_t)c->argv,
                         (char *const *)(uintptr_t)environment);
+        if (!e)
+            enter(*pid);
+        if (!masked)
+            pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
     posix_spawn_file_actions_destroy(&fa);
     posix_spawnattr_destroy(&at);
     return e;
@@ -141,11 +182,14 @@ static void reap(kl_child *c, pid_t pid)
     int st;
     pid_t r;
     c->exit_code = -1;
+    if (!c->unknown) {
+        kill(-pid, SIGKILL);
+        if (c->timed_out)
+            kill(pid, SIGKILL); /* it may not have entered its group yet */
+    }
+    leave(pid); /* from here on the number may be another's */
     if (c->unknown)
-        return; /* the number may be another's by now */
-    kill(-pid, SIGKILL);
-    if (c->timed_out)
-        kill(pid, SIGKILL); /* it may not have entered its group yet */
+        return;
     while ((r = waitpid(pid, &st, 0)) < 0 && errno == EINTR)
         ;
     if (r < 0)

@@ -52,5 +52,8 @@ typedef struct kl_child {
 } kl_child;
 /* false: it could not be started; errno says why. */
 bool kl_child_run(kl_child *c);
+/* Kill the process groups of all children that run now.  Async-signal-safe: for the handler of a
+ * program that a signal ends. */
+void kl_child_kill_all(void);
 
 #endif

@@ -171,6 +171,62 @@ static void launch_errors(void **state)
     }
 }
 
+/* Finite numbers that a float parameter does not hold; infinity and what rounds to 0 are held. */
+static void float_range(void **state)
+{
+    static const char text[] = "kernel f(f32 y[1], f16 h = 1, bf16 b = 1, f32 e = 1)\n"
+                               "    grid(1)\n"
+                               "{\n"
+                               "    y[0] = (f32)h + (f32)b + e;\n"
+                               "}\n";
+    static const struct {
+        const char *name;
+        bool whole;
+        int64_t i;
+        double f;
+        kiln_status want;
+    } cases[] = {
+        {"h", true, 65504, 0, KILN_OK},
+        {"h", true, 65519, 0, KILN_OK}, /* rounds down */
+        {"h", true, 65520, 0, KILN_E_ARG},
+        {"h", true, 70000, 0, KILN_E_ARG},
+        {"h", true, -70000, 0, KILN_E_ARG},
+        {"h", false, 0, 70000, KILN_E_ARG},
+        {"h", false, 0, (double)INFINITY, KILN_OK},
+        {"h", false, 0, (double)NAN, KILN_OK},
+        {"h", false, 0, 1e-60, KILN_OK},
+        {"b", true, INT64_MAX, 0, KILN_OK},
+        {"b", false, 0, 3.4e38, KILN_E_ARG},
+        {"e", true, INT64_MIN, 0, KILN_OK},
+        {"e", false, 0, 1e60, KILN_E_ARG},
+        {"e", false, 0, -1e60, KILN_E_ARG},
+        {"e", false, 0, 3e38, KILN_OK},
+    };
+    (void)state;
+    kiln_context *ctx = interp();
+    kiln_module *m = compile(ctx, text);
+    float y[1] = {0};
+    int64_t one[1] = {1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kiln_diags *g = NULL;
+        kiln_arg a[2] = {{.name = "y", .kind = KILN_ARG_TENSOR}, {.name = cases[i].name}};
+        a[0].u.tensor = (kiln_tensor){y, KILN_F32, 1, one, NULL, sizeof y, 0};
+        a[1].kind = cases[i].whole ? KILN_ARG_INT : KILN_ARG_FLOAT;
+        if (cases[i].whole)
+            a[1].u.i = cases[i].i;
+        else
+            a[1].u.f = cases[i].f;
+        kiln_status s = kiln_launch(kiln_module_kernel(m, "f"), NULL, a, 2, &g);
+        if (s != cases[i].want)
+            fail_msg("case %zu gives %s", i, kiln_status_name(s));
+        if (s)
+            assert_string_equal(kiln_diags_at(g, 0)->code, "K0705");
+        kiln_diags_free(g);
+    }
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+}
+
 static void infer_shape(void **state)
 {
     (void)state;
@@ -642,6 +698,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(launch_interp),      T(launch_checked),   T(launch_cpu),    T(launch_errors),
         T(infer_shape),        T(uninitialised),    T(cache_states),  T(specialize_many),
+        T(float_range),
         T(launches_are_cheap), T(failing_compiler), T(keeps_files),   T(threads_interp),
         T(threads_cpu),        T(forked_host),      T(rounding_mode),
     };

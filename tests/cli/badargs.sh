@@ -37,5 +37,6 @@ k :add "$X" y=@z
 k :add "$X" y=@w
 k :add "$X" y=@
 k :add "$X" "$Y" T=f23
+k :add "$X" "$Y" T=i128
 k :other
 k :add "$X" "$Y" z=@x

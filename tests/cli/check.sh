@@ -22,6 +22,9 @@ kernel sum(i64 n, f32 y[n], const f32 x[n]) grid(n)
 K
 printf 'kernel k(f32 x[4]) grid(1) { x[0:4] = y; }\n' >bad.kiln
 printf 'kernel k(f32 x[4]) grid(1) { x[0:4] = 1; }\n' >plain.kiln
+printf 'kernel k(f32 x[4], f32 a) grid(1) { x[0:4] = a; }\n' >scalar.kiln
+printf 'kernel k(i64 n, f32 y[n], const f32 x[n]) grid(n) { y[program_id(0)] = x[program_id(0)]; }\n' >array.kiln
+printf 'kernel k(f32 x[4], i64 n = 5) grid(1) { x[0:4] = 1; x[n] = x[n - 2]; f32 t = x[1]; }\n' >wrong.kiln
 k() { echo "\$ kiln check $*"; "$KILN" check "$@" 2>&1; echo "rc $?"; }
 k k.kiln:fine 'x=rand(1000)'
 k k.kiln:scale 'x=rand(1000)' 'y=zeros(1000)' n=1000
@@ -31,6 +34,9 @@ k k.kiln:scale 'x=rand(1000)' n=1000
 k k.kiln:sum 'x=rand(3)'
 k k.kiln
 k plain.kiln
+k scalar.kiln
+k array.kiln
+k wrong.kiln
 k bad.kiln
 k bad.kiln --format json
 k k.kiln:fine

@@ -24,3 +24,5 @@ run --time --cache-dir cache --threads 1 | tail -1 | sed 's/.*, cache/cache/'
 run --keep kept --no-cache >/dev/null
 ls kept | sed 's/.*\././' | sort -u
 "$KILN" test -v k.kiln
+printf '//! test nothing\nkernel k(f32 x[4]) grid(1) { x[0:4] = 1; }\n' >nothing.kiln
+"$KILN" test nothing.kiln

@@ -12,3 +12,5 @@ export KILN_CC=/nowhere/cc
 "$KILN" test k.kiln --device interp; echo "rc $?"
 "$KILN" doctor | sed -E 's/^(kiln|cpu |gpu) .*/\1/; s/^cache .*/cache/'
 "$KILN" doctor >/dev/null; echo "rc $?"
+KILN_CC= "$KILN" run k.kiln; echo "rc $?"
+KILN_CC= "$KILN" run k.kiln --device interp; echo "rc $?"
