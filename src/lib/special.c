@@ -254,7 +254,7 @@ static kiln_status note_keep(struct kl_call *c, void *arg)
 static kiln_status say_failed(struct kl_call *c, enum kl_code code, kiln_status s, const char *msg)
 {
     kl_say(c, code, s, "%s", msg);
-    if (strstr(msg, " FILE.c "))
+    if (strstr(msg, " FILE.c"))
         kl_guarded(c, NULL, note_keep, NULL);
     return s;
 }
