@@ -283,10 +283,58 @@ static void block(struct pgen *g, kl_blk b)
 
 /* ---- warps ---- */
 
+/* Is a tile folded?  wide: one of 8-byte elements. */
+static bool folds(const kl_fn *f, bool *wide)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const struct kl_ins *in = &f->ins[i];
+        if (!in->blk.id || (in->op != KL_OP_reduce && in->op != KL_OP_reduce_fn &&
+                            in->op != KL_OP_argmax && in->op != KL_OP_argmin))
+            continue;
+        any = true;
+        *wide |= kl_elems[kl_type_of(f, kl_arg(f, (kl_val){i}, 0))->elem].bytes == 8;
+    }
+    return any;
+}
+
+/* A function that takes many steps, even in its fast form. */
+static bool is_math(enum kl_op op)
+{
+    uint32_t flags = kl_ops[op].flags;
+    return (flags & KL_F_EW) && (flags & KL_F_FAST) && op != KL_OP_div && op != KL_OP_rsqrt;
+}
+
+uint32_t kl_px_steps(const struct pgen *g)
+{
+    uint32_t steps = 0;
+    for (uint32_t i = 1; i < g->f->nins; i++) {
+        const struct kl_ins *in = &g->f->ins[i];
+        enum kl_op op = (enum kl_op)in->op;
+        if (!in->blk.id || !is_math(op) || (in->attr.bits && !g->o->exact) ||
+            kl_numel(kl_type_of(g->f, (kl_val){i})) == 1)
+            continue;
+        if (op == KL_OP_erf || op == KL_OP_erfc)
+            return 2;
+        steps = 1;
+    }
+    return steps;
+}
+
+static bool has_math(const kl_fn *f)
+{
+    for (uint32_t i = 1; i < f->nins; i++)
+        if (f->ins[i].blk.id && is_math((enum kl_op)f->ins[i].op) &&
+            kl_numel(kl_type_of(f, (kl_val){i})) > 1)
+            return true;
+    return false;
+}
+
 static void choose_warps(struct pgen *g)
 {
     const kl_fn *f = g->f;
     uint64_t most = 1;
+    bool wide = false;
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
@@ -300,9 +348,16 @@ static void choose_warps(struct pgen *g)
         while ((2u << w) <= (uint32_t)f->warps && w < 5)
             w++;
     } else {
-        /* 16 elements a thread; 32 of long tiles, so that two CTAs share an SM */
+        /* Where tiles are folded, a thread holds 32 elements (128 bytes of wider ones): most of
+         * the work is done in registers, few warps exchange, and a row of 1024 needs no barrier.
+         * Else 8 or 16, so that many warps hide the latency; where functions are computed 16, to
+         * which the addresses add little. */
         uint64_t each = most >= 8192 ? 32 : most >= 1024 ? 8 : 4;
         if (most >= 2048 && most < 8192)
+            each = 16;
+        if (folds(f, &wide))
+            each = wide ? 16 : 32;
+        else if (most >= 1024 && has_math(f) && (most < 8192 || kl_px_steps(g)))
             each = 16;
         while (w < 5 && (UINT64_C(32) << w) * each < most)
             w++;
@@ -310,6 +365,7 @@ static void choose_warps(struct pgen *g)
     g->wlog2 = w;
     g->warps = 1u << w;
     g->threads = 32u << w;
+    g->each = (uint32_t)(most / g->threads);
 }
 
 void kl_px_assign(struct pgen *g)

@@ -179,6 +179,39 @@ static void put_with_sizes(struct pgen *g, kl_buf *b, kl_buf *text)
     kl_puts(b, s);
 }
 
+/* Registers a thread may have.  What the driver assembles is linked, and of that the assembler
+ * does not know how many CTAs share an SM: it takes half as many registers again, and halves the
+ * warps that hide the latency.  What is needed is counted from the widest values at work. */
+static uint32_t register_limit(const struct pgen *g)
+{
+    const kl_fn *f = g->f;
+    uint32_t room = 65536 / g->threads, need = g->each + 32;
+    uint32_t steps = kl_px_steps(g) == 2 ? 48 : kl_px_steps(g) ? 16 : 0;
+    bool narrow = false, wide = false;
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const struct kl_ins *in = &f->ins[i];
+        if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
+            continue;
+        const struct kl_type *t = &f->type[in->type.id];
+        if (t->kind != KL_T_TILE || kl_numel(t) == 1)
+            continue;
+        wide |= kl_elems[t->elem].bytes == 8;
+        narrow |= in->op == KL_OP_load && kl_elems[t->elem].bytes < 4;
+        if (in->op == KL_OP_dot)
+            return room < 255 ? room : 255;
+    }
+    if (wide)
+        need += 2 * g->each;
+    if (steps && g->each < 32) /* functions in full keep several elements in flight */
+        need += g->each < 16 && steps > 32 ? 32 : steps;
+    else if (!narrow && g->each >= 16)
+        need += g->threads >= 512 ? 0 : steps ? 8 : 16;
+    need = (need + 7) & ~7u;
+    need = need < 32 ? 32 : need;
+    need = need > room ? room : need;
+    return need > 255 ? 255 : need;
+}
+
 void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *out)
 {
     struct pgen gen = {.f = f, .a = f->a, .o = o, .out = out}, *g = &gen;
@@ -236,7 +269,7 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
         kl_puts(b, "\"\n");
     }
     kl_puts(b, head.s);
-    kl_putf(b, ".maxntid %u, 1, 1\n{\n", g->threads);
+    kl_putf(b, ".maxntid %u, 1, 1\n.maxnreg %u\n{\n", g->threads, register_limit(g));
     for (int c = 0; c < CL_N; c++)
         if (g->nreg[c]) {
             static const char *const prefix[CL_N] = {"%p", "%h", "%r", "%rd", "%f", "%fd"};

@@ -28,12 +28,16 @@ opnd kl_px_within(struct pgen *g, const opnd *x, uint32_t n, float lo, float hi,
 
 /* Predicate: some x lies outside 2^[-63, 64), whatever its sign.  bits - (64 << 23) has bit 30 clear exactly
  * if the exponent field is one of the 128 from 64 on; so zeros, subnormals, infinities and NaN are
- * outside. */
-static opnd outside(struct pgen *g, const opnd *x, uint32_t n)
+ * outside; zeros: +0 is not. */
+static opnd outside(struct pgen *g, const opnd *x, uint32_t n, bool zeros)
 {
     opnd acc = "";
     for (uint32_t i = 0; i < n; i++) {
         opnd b = kl_px_set(g, CL_B32, "mov.b32 $, %s", kl_px_inreg(g, CL_F32, x[i]));
+        if (zeros) {
+            opnd z = kl_px_set(g, CL_P, "setp.eq.u32 $, %s, 0", b);
+            b = kl_px_set(g, CL_B32, "selp.b32 $, %u, %s, %s", 64u << 23, b, z);
+        }
         b = kl_px_set(g, CL_B32, "sub.s32 $, %s, %u", b, 64u << 23);
         acc = i ? kl_px_set(g, CL_B32, "or.b32 $, %s, %s", acc, b) : b;
     }
@@ -63,15 +67,25 @@ opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec)
     return q;
 }
 
-/* one: the divisor is the same for all. */
-void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, bool one, opnd *r, uint32_t n)
+/* one: the divisor is the same for all; tame: divisors are known to lie in the middle, or are NaN,
+ * of which the short form makes a NaN. */
+void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, bool one, bool tame, opnd *r,
+                       uint32_t n)
 {
-    opnd bad = outside(g, x, n), rec[2] = {NULL, NULL};
-    opnd ok = kl_px_within(g, y, one ? 1 : n, 0x1p-31f, 0x1p32f, false);
-    bad = kl_px_set(g, CL_P, "not.pred $, %s", bad);
-    ok = kl_px_set(g, CL_P, "and.pred $, %s, %s", ok, bad);
-    uint32_t slow = kl_px_new_label(g), done = kl_px_new_label(g);
-    kl_px(g, "@!%s bra $L%u", ok, slow);
+    opnd bad = outside(g, x, n, false), rec[2] = {NULL, NULL};
+    opnd mid = tame ? NULL : kl_px_within(g, y, one ? 1 : n, 0x1p-31f, 0x1p32f, false);
+    opnd ok = kl_px_set(g, CL_P, "not.pred $, %s", bad);
+    if (mid)
+        ok = kl_px_set(g, CL_P, "and.pred $, %s, %s", mid, ok);
+    uint32_t slow = kl_px_new_label(g), done = kl_px_new_label(g), brief = kl_px_new_label(g);
+    /* a dividend of +0, as padding gives, comes out right too */
+    ok = kl_px_set(g, CL_P, "vote.sync.all.pred $, %s, -1", ok);
+    kl_px(g, "@%s bra $L%u", ok, brief);
+    bad = outside(g, x, n, true);
+    if (mid)
+        kl_px(g, "@!%s bra $L%u", mid, slow);
+    kl_px(g, "@%s bra $L%u", bad, slow);
+    kl_px_label(g, brief);
     for (uint32_t i = 0; i < n; i++) {
         r[i] = kl_px_reg(g, CL_F32);
         kl_px(g, "mov.f32 %s, %s", r[i], kl_px_short_div(g, x[i], y[i], one ? rec : NULL));

@@ -212,6 +212,53 @@ opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x)
     return expand(g, fn, e, x, false);
 }
 
+/* ---- results of 0 ----
+ *
+ * Padding of a softmax is -inf, and what is far below the maximum gives 0 too.  Where a thread of
+ * the warp has elements outside the range, the ones below -104.5, whose exponential is exactly 0,
+ * count as 0 there, and their results are put right at the end. */
+struct underflow {
+    opnd *mask; /* bit i % 32 of word i / 32: element i gives 0 */
+    opnd any;   /* predicate: there may be some */
+};
+
+/* The elements to go on with; falls through to the short form, or leaves for the other. */
+static const opnd *exp_underflow(struct pgen *g, struct underflow *u, const opnd *in, uint32_t n,
+                                 const struct shorter *sh, opnd ok, uint32_t slow)
+{
+    uint32_t words = (n + 31) / 32, brief = kl_px_new_label(g);
+    opnd *x = kl_new_n(g->a, opnd, n);
+    u->mask = kl_new_n(g->a, opnd, words);
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = kl_px_set(g, CL_F32, "mov.f32 $, %s", kl_px_inreg(g, CL_F32, in[i]));
+    for (uint32_t i = 0; i < words; i++)
+        u->mask[i] = kl_px_set(g, CL_B32, "mov.b32 $, 0");
+    opnd all = kl_px_set(g, CL_P, "vote.sync.all.pred $, %s, -1", ok);
+    u->any = kl_px_set(g, CL_P, "not.pred $, %s", all);
+    kl_px(g, "@%s bra $L%u", all, brief);
+    for (uint32_t i = 0; i < n; i++) {
+        opnd p = kl_px_set(g, CL_P, "setp.lt.f32 $, %s, %s", x[i],
+                           kl_px_imm(g, KL_f32, kl_f32_bits(-104.5f)));
+        opnd bit = kl_px_set(g, CL_B32, "selp.b32 $, %u, 0, %s", 1u << i % 32, p);
+        kl_px(g, "or.b32 %s, %s, %s", u->mask[i / 32], u->mask[i / 32], bit);
+        kl_px(g, "selp.f32 %s, 0f00000000, %s, %s", x[i], x[i], p);
+    }
+    kl_px(g, "@!%s bra $L%u", kl_px_within(g, x, n, sh->lo, sh->hi, sh->is_signed), slow);
+    kl_px_label(g, brief);
+    return x;
+}
+
+static void put_zeros(struct pgen *g, const struct underflow *u, uint32_t label, opnd *out,
+                      uint32_t n)
+{
+    kl_px_label(g, label);
+    for (uint32_t i = 0; i < n; i++) {
+        opnd m = kl_px_set(g, CL_B32, "and.b32 $, %s, %u", u->mask[i / 32], 1u << i % 32);
+        opnd p = kl_px_set(g, CL_P, "setp.ne.u32 $, %s, 0", m);
+        kl_px(g, "selp.f32 %s, 0f00000000, %s, %s", out[i], out[i], p);
+    }
+}
+
 void kl_px_math_n(struct pgen *g, enum kl_op op, enum kl_elem e, const opnd *in, opnd *out,
                   uint32_t n)
 {
@@ -224,14 +271,23 @@ void kl_px_math_n(struct pgen *g, enum kl_op op, enum kl_elem e, const opnd *in,
     }
     opnd ok = kl_px_within(g, in, n, sh->lo, sh->hi, sh->is_signed);
     uint32_t slow = kl_px_new_label(g), done = kl_px_new_label(g);
-    kl_px(g, "@!%s bra $L%u", ok, slow);
+    struct underflow u = {0};
+    if (op == KL_OP_exp)
+        in = exp_underflow(g, &u, in, n, sh, ok, slow);
+    else
+        kl_px(g, "@!%s bra $L%u", ok, slow);
     for (uint32_t i = 0; i < n; i++) {
         out[i] = kl_px_reg(g, CL_F32);
         kl_px(g, "mov.f32 %s, %s", out[i], expand(g, fn, e, in[i], true));
     }
-    kl_px(g, "bra $L%u", done);
+    uint32_t zeros = u.mask ? kl_px_new_label(g) : done;
+    if (u.mask)
+        kl_px(g, "@!%s bra $L%u", u.any, done);
+    kl_px(g, "bra $L%u", zeros);
     kl_px_label(g, slow);
     for (uint32_t i = 0; i < n; i++)
         kl_px(g, "mov.f32 %s, %s", out[i], expand(g, fn, e, in[i], false));
+    if (u.mask)
+        put_zeros(g, &u, zeros, out, n);
     kl_px_label(g, done);
 }

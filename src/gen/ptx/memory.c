@@ -596,7 +596,8 @@ void kl_px_inside(struct pgen *g, kl_val v)
     opnd *r = kl_new_n(g->a, opnd, n);
     opnd yes = NULL;
     for (uint32_t i = 0; i < n; i++) {
-        r[i] = inside(g, &a, i);
+        /* elements that one access may move are inside together */
+        r[i] = i & ((1u << a.vec) - 1) ? r[i - 1] : inside(g, &a, i);
         if (!r[i])
             r[i] = yes ? yes : (yes = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, %s", g->tid, g->tid));
     }

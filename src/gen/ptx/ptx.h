@@ -52,6 +52,7 @@ struct pgen {
     kl_buf *to;
     uint32_t nreg[CL_N], nlabel;
     uint32_t warps, wlog2, threads;
+    uint32_t each;        /* elements of the largest tile in a thread */
     uint32_t shared_max;  /* of a target's CTA */
 
     const kl_layout **lay; /* by value: chosen by assign.c; NULL: splat */
@@ -107,6 +108,8 @@ opnd kl_px_once(struct pgen *g, enum cls c, const char *fmt, ...)
 /* ---- layouts (assign.c) ---- */
 
 void kl_px_assign(struct pgen *g);
+/* Exact functions of tiles: 0 none, 1 short ones, 2 erf or erfc. */
+uint32_t kl_px_steps(const struct pgen *g);
 const kl_layout *kl_px_intern(struct pgen *g, const kl_layout *l);
 const kl_layout *kl_px_default(struct pgen *g, const struct kl_type *t);
 uint32_t kl_px_access_vec(struct pgen *g, kl_val v);
@@ -156,7 +159,8 @@ void kl_px_convert_n(struct pgen *g, enum kl_elem to, enum kl_elem from, const o
 opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x);
 opnd kl_px_within(struct pgen *g, const opnd *x, uint32_t n, float lo, float hi, bool is_signed);
 opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec);
-void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, bool one, opnd *r, uint32_t n);
+void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, bool one, bool tame,
+                       opnd *r, uint32_t n);
 void kl_px_math_n(struct pgen *g, enum kl_op op, enum kl_elem e, const opnd *in, opnd *out,
                   uint32_t n);
 void kl_px_load(struct pgen *g, kl_val v);
