@@ -3,6 +3,7 @@
  *
  *     kernels [--device N] [--only TEXT]     all cases whose name holds TEXT, in order
  *     kernels [--device N] --list            their names
+ *     kernels --warps N,N...                 each variant once more with that clause
  *     kernels [--device N] --serve           names on standard input, one a line; after the
  *                                            lines of a case comes `{"end": NAME}`
  *
@@ -99,6 +100,7 @@ static struct {
     kiln_buffer *set[MAX_SETS][MAX_ARRAYS];
     uint64_t size[MAX_ARRAYS], bytes; /* of an array; moved by a launch */
     unsigned narray, nset;
+    int warps; /* 0: the back end chooses */
     char error[600];
 } s;
 
@@ -270,6 +272,22 @@ static void describe(const struct variant *v)
 
 /* ---- code ---- */
 
+/* Puts the clause warps(N) before the body of the case's kernel. */
+static int add_warps(char *text, size_t room, size_t *n)
+{
+    char head[80], clause[40];
+    int nhead = snprintf(head, sizeof head, "kernel %s(", s.b->kernel);
+    size_t nclause = (size_t)snprintf(clause, sizeof clause, " warps(%d)", s.warps);
+    char *p = nhead < (int)sizeof head ? strstr(text, head) : NULL;
+    p = p ? strstr(p, "\n{") : NULL;
+    if (!p || *n + nclause + 1 > room)
+        return 0;
+    memmove(p + nclause, p, *n - (size_t)(p - text) + 1);
+    memcpy(p, clause, nclause);
+    *n += nclause;
+    return 1;
+}
+
 /* The source of a case; exact: with the clause math(fast, ...) blanked. */
 static int compile(void)
 {
@@ -287,6 +305,8 @@ static int compile(void)
         return fail(path, KILN_E_IO, NULL);
     for (char *p = text; s.b->exact && (p = strstr(p, "math(fast"));)
         memset(p, ' ', strcspn(p, "\n"));
+    if (s.warps && !add_warps(text, sizeof text, &n))
+        return fail(s.b->kernel, KILN_E_ARG, NULL);
     if (!TRY(path, kiln_compile(s.ctx, path, text, n, &s.mod, &d)))
         return 0;
     s.kernel[0] = kiln_module_kernel(s.mod, s.b->kernel);
@@ -416,6 +436,8 @@ static int one(const struct variant *v, const char *name)
     return 1;
 }
 
+static int tried[8], ntried; /* --warps */
+
 static void run(const struct bench_case *b, kiln_dtype t)
 {
     char name[100];
@@ -426,11 +448,13 @@ static void run(const struct bench_case *b, kiln_dtype t)
         if (!make_noise(t))
             printf("{\"case\": \"%s\", \"peer\": \"kiln\", \"error\": \"%s\"}\n", name, s.error);
     }
-    for (int i = 0; i < 4 && b->variant[i].name; i++)
+    for (int i = 0, w = 0; i < 4 && b->variant[i].name; w < ntried ? w++ : (w = 0, i++)) {
+        s.warps = w ? tried[w - 1] : 0;
         if (!one(&b->variant[i], name))
             printf("{\"case\": \"%s\", \"peer\": \"kiln\", \"variant\": \"%s=%lld\", \"error\": "
                    "\"%s\"}\n",
                    name, b->variant[i].name, (long long)b->variant[i].value, s.error);
+    }
     drop();
     fflush(stdout);
 }
@@ -496,10 +520,13 @@ int main(int argc, char **argv)
             device = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
+        } else if (strcmp(argv[i], "--warps") == 0 && i + 1 < argc) {
+            for (char *p = argv[++i]; *p && ntried < 8; p += *p == ',')
+                tried[ntried++] = (int)strtol(p, &p, 10);
         } else if (strcmp(argv[i], "--plug") == 0 && i + 1 < argc) {
             plug = strtoull(argv[++i], NULL, 10); /* bytes; small ones for trying it out */
         } else {
-            fprintf(stderr, "usage: kernels [--device N] [--list | --serve | --only TEXT]\n");
+            fprintf(stderr, "usage: kernels [--device N] [--list | --serve | --only TEXT] [--warps N,N...]\n");
             return 2;
         }
     }
