@@ -208,6 +208,11 @@ static bool check_reference(struct file *f, struct one *r, const struct kl_expec
         ok = fail_diag(f, r, e->text, st, d);
     kiln_diags_free(d);
     const struct kl_arr *ref = ok ? kl_args_find(&a, e->name) : NULL;
+    struct kl_msg m;
+    bool named = kl_param_find(k, e->name, &m) != NULL;
+    if (ok && !ref && named)
+        ok = fail(f, r, "line %u: %s has `%s`, but reads it, so that there is none without a value",
+                  e->line, e->text, e->name);
     for (size_t i = 0; ok && !ref && i < a.narr; i++) /* its only output may be called otherwise */
         if (a.arr[i].p->writes)
             ref = &a.arr[i];

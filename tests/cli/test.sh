@@ -77,6 +77,14 @@ kernel out(i64 n, f32 y[], const f32 x[n]) grid(cdiv(n, 4))
 //! test a value that does not fit
 //! input x = {1, 2}
 //! output y = {{1}, {2, 3}}
+//! test the reference has no value for what it reads
+//! kernel two
+//! input x = {1, 2}
+//! output s ~ reference two_reference tol 0
+kernel two(i64 n, i64 m = 1, f32 y[n], optional f32 s[m], const f32 x[n]) grid(1)
+{ y[0:2] = x[0:2]; if (given(s)) s[0] = 1; }
+kernel two_reference(i64 n, i64 m = 1, f32 y[n], optional f32 s[m], const f32 x[n]) grid(1)
+{ y[0:2] = x[0:2]; if (given(s)) s[0] += 1; }
 K
 printf '//! test it does not compile\n//! error K0201\nkernel k(f32 x[4]) grid(1) { x[0:4] = y; }\n' >err.kiln
 printf 'kernel k(f32 x[4]) grid(1) { x[0:4] = y; }\n' >broken.kiln
