@@ -50,17 +50,17 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The build id is part of cache keys: version and a checksum of what the library is made of.
-IDSRC := $(LIBSRC) $(wildcard src/*/*.def src/*/*.h src/gen/*/*.def src/gen/*/*.h src/gen/*/*.inc include/*.h)
+IDSRC := $(LIBSRC) $(wildcard kernels/*.kiln src/*/*.def src/*/*.h src/gen/*/*.def src/gen/*/*.h src/gen/*/*.inc include/*.h)
 $(O)/src/lib/info.o: $(IDSRC)
 $(O)/src/lib/info.o: KL_CPPFLAGS += -DKL_BUILD_ID='"$(VER)-$(shell cat $(IDSRC) | cksum | cut -d" " -f1)"'
 
-# Kiln sources that #include <...> finds
-EMBED := $(sort $(wildcard src/lang/include/*.kiln))
+# Kiln sources that #include <...> finds: src/lang/include/X as X, kernels/X as kernels/X
+EMBED := $(sort $(wildcard src/lang/include/*.kiln kernels/*.kiln))
 $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/embed.awk $(EMBED) > $@
 $(O)/gen/embedded.o: $(O)/gen/embedded.c
-	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -Wno-overlength-strings -MMD -MP -c -o $@ $<
 
 # ---- tests ----
 # Each source in tests/unit, api, oom, fuzz and bench/demo is a program of its own.

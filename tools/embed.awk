@@ -1,4 +1,5 @@
-# embed.awk - the files given as a C table of strings: src/lang/include/*.kiln in the library.
+# embed.awk - the files given as a C table of strings: src/lang/include/*.kiln and kernels/*.kiln
+# in the library, the latter without their test cases.
 BEGIN {
     print "/* made by tools/embed.awk */"
     print "#include \"lang/ast.h\"\n"
@@ -6,9 +7,11 @@ BEGIN {
 }
 FNR == 1 {
     if (NR > 1) print "    },"
-    name = FILENAME; sub(/.*\//, "", name)
+    name = FILENAME
+    if (!sub(/^.*src\/lang\/include\//, "", name)) sub(/^(.*\/)?kernels\//, "kernels/", name)
     printf "    {\"%s\",\n", name
 }
+/^\/\/!/ { next }
 {
     gsub(/\\/, "\\\\"); gsub(/"/, "\\\"")
     printf "     \"%s\\n\"\n", $0

@@ -1,0 +1,241 @@
+/* kiln_nn.h - the kernel library as plain C functions.  C99 and later, valid as C++.
+ *
+ *     kiln_nn_create(ctx, &nn, NULL);
+ *     kiln_nn_softmax(nn, stream, &y, &x, &diags);
+ *
+ * Each function picks a kernel of kernels/ and its constants for the shapes given, and launches it
+ * on the context's device (kiln_launch: streams, host and device arrays, capture into graphs).  The
+ * kernels' files state formulas, orders of summation and error bounds; here stand shapes and types.
+ *
+ * Tensors are kiln_tensor: outputs first, then inputs; NULL where "or NULL" is said.  Unless stated
+ * otherwise all have one element type (T) of f32, f16, bf16, f64, and the sums run in A: f32, for
+ * f64 f64.  Rows lie along the last axis; leading axes ([..][cols]) are taken as one where strides
+ * allow.  An output may be the same memory as an input where "in place" is said, else it must not
+ * share an element with any.
+ *
+ * Workspace.  Nothing is allocated on a device: a function that needs room for partial results has a
+ * companion ..._workspace that tells how many bytes, and takes them as `work` (memory of the kind
+ * the arrays have: of the device, if they are there; aligned to 256 bytes).
+ *
+ * Errors.  A status as in kiln.h; shapes and types that do not fit are reported with the names used
+ * here before anything runs.  Threads.  A kiln_nn may be used from several threads; its first use
+ * of a kernel compiles it once. */
+#ifndef KILN_NN_H
+#define KILN_NN_H
+
+#include "kiln.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct kiln_nn kiln_nn;
+
+KILN_API kiln_status kiln_nn_create(kiln_context *ctx, kiln_nn **out, kiln_diags **diags);
+KILN_API void kiln_nn_free(kiln_nn *nn); /* before its context; NULL is fine */
+/* The module of a file of kernels/ ("softmax"), compiled if need be, for launches of one's own with
+ * kiln_launch.  It belongs to nn. */
+KILN_API kiln_status kiln_nn_module(kiln_nn *nn, const char *file, kiln_module **out,
+                                    kiln_diags **diags);
+
+/* ---- rows ---- */
+
+/* y, x: [..][cols]; in place.  A row of -inf, or with NaN or +inf, gives NaN.  cols up to 2^31. */
+KILN_API kiln_status kiln_nn_softmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                     const kiln_tensor *x, kiln_diags **diags);
+KILN_API kiln_status kiln_nn_log_softmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                         const kiln_tensor *x, kiln_diags **diags);
+/* loss, lse (or NULL): A [rows]; x: T [rows][cols]; label: i32 or i64 [rows].  Rows whose label is
+ * `ignore` have loss 0; a label outside 0 .. cols - 1 otherwise gives NaN. */
+KILN_API kiln_status kiln_nn_cross_entropy(kiln_nn *nn, kiln_stream *s, const kiln_tensor *loss,
+                                           const kiln_tensor *lse, const kiln_tensor *x,
+                                           const kiln_tensor *label, double smoothing,
+                                           int64_t ignore, kiln_diags **diags);
+/* dx: T [rows][cols]; lse: A [rows] of the forward pass; g: A [rows], gradient of loss, or NULL: 1. */
+KILN_API kiln_status kiln_nn_cross_entropy_backward(kiln_nn *nn, kiln_stream *s,
+                                                    const kiln_tensor *dx, const kiln_tensor *x,
+                                                    const kiln_tensor *label,
+                                                    const kiln_tensor *lse, const kiln_tensor *g,
+                                                    double smoothing, int64_t ignore,
+                                                    kiln_diags **diags);
+
+typedef enum kiln_nn_reduce_op {
+    KILN_NN_SUM = 1, KILN_NN_MEAN = 2, KILN_NN_MAX = 3, KILN_NN_MIN = 4
+} kiln_nn_reduce_op;
+/* y = op of x over `axis` (negative: from the end).  x: any rank up to 6, T; y: the same without the
+ * axis, or with it as 1; A for sum and mean, T for max and min (NaN wins).  An axis of length 0 gives
+ * 0, NaN, -inf, +inf. */
+KILN_API size_t kiln_nn_reduce_workspace(const kiln_nn *nn, const kiln_tensor *x, int axis);
+KILN_API kiln_status kiln_nn_reduce(kiln_nn *nn, kiln_stream *s, kiln_nn_reduce_op op,
+                                    const kiln_tensor *y, const kiln_tensor *x, int axis,
+                                    void *work, size_t work_bytes, kiln_diags **diags);
+
+/* ---- norms ---- */
+
+/* y, x: [..][cols]; gamma, beta: [cols] or NULL; mean, rstd: A [rows] or NULL.  In place. */
+KILN_API kiln_status kiln_nn_layernorm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                       const kiln_tensor *mean, const kiln_tensor *rstd,
+                                       const kiln_tensor *x, const kiln_tensor *gamma,
+                                       const kiln_tensor *beta, double eps, kiln_diags **diags);
+KILN_API kiln_status kiln_nn_rmsnorm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                     const kiln_tensor *x, const kiln_tensor *gamma, double eps,
+                                     kiln_diags **diags);
+/* dx, dy, x: [rows][cols]; dgamma, dbeta: [cols] or NULL; mean: A [rows], NULL for RMS norm. */
+KILN_API size_t kiln_nn_norm_backward_workspace(const kiln_nn *nn, const kiln_tensor *x);
+KILN_API kiln_status kiln_nn_norm_backward(kiln_nn *nn, kiln_stream *s, const kiln_tensor *dx,
+                                           const kiln_tensor *dgamma, const kiln_tensor *dbeta,
+                                           const kiln_tensor *dy, const kiln_tensor *x,
+                                           const kiln_tensor *gamma, const kiln_tensor *mean,
+                                           const kiln_tensor *rstd, void *work, size_t work_bytes,
+                                           kiln_diags **diags);
+/* y, x: [N][C][..], the places behind as one where strides allow; gamma, beta: [C] or NULL; mean,
+ * rstd: A [N][groups] or NULL.  In place is not possible. */
+KILN_API kiln_status kiln_nn_groupnorm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                       const kiln_tensor *mean, const kiln_tensor *rstd,
+                                       const kiln_tensor *x, const kiln_tensor *gamma,
+                                       const kiln_tensor *beta, int64_t groups, double eps,
+                                       kiln_diags **diags);
+/* mean, var, running_* (or NULL): A [C]; x: [N][C][..].  running = running + momentum (new - running),
+ * the variance there unbiased. */
+KILN_API kiln_status kiln_nn_batchnorm_stats(kiln_nn *nn, kiln_stream *s, const kiln_tensor *mean,
+                                             const kiln_tensor *var,
+                                             const kiln_tensor *running_mean,
+                                             const kiln_tensor *running_var, const kiln_tensor *x,
+                                             double momentum, kiln_diags **diags);
+KILN_API kiln_status kiln_nn_batchnorm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                       const kiln_tensor *x, const kiln_tensor *mean,
+                                       const kiln_tensor *var, const kiln_tensor *gamma,
+                                       const kiln_tensor *beta, double eps, kiln_diags **diags);
+
+/* ---- element by element ---- */
+
+typedef enum kiln_nn_activation {
+    KILN_NN_NONE = 0, KILN_NN_GELU = 1, KILN_NN_GELU_TANH = 2, KILN_NN_RELU = 3, KILN_NN_SILU = 4,
+    KILN_NN_SIGMOID = 5, KILN_NN_TANH = 6
+} kiln_nn_activation;
+/* y = act(x), times gate unless NULL.  All of one shape, dense.  In place. */
+KILN_API kiln_status kiln_nn_act(kiln_nn *nn, kiln_stream *s, kiln_nn_activation act,
+                                 const kiln_tensor *y, const kiln_tensor *x,
+                                 const kiln_tensor *gate, kiln_diags **diags);
+/* y: [..][cols]; x: [..][2 cols]: act(first half) * second half (SILU: SwiGLU). */
+KILN_API kiln_status kiln_nn_act_halves(kiln_nn *nn, kiln_stream *s, kiln_nn_activation act,
+                                        const kiln_tensor *y, const kiln_tensor *x,
+                                        kiln_diags **diags);
+/* y, x: [tokens][heads][D]; cosine, sine: A [places][R / 2], R <= D; place: i32 or i64 [tokens], or
+ * NULL: token t has place t.  near: pairs are neighbours; back: turned the other way.  In place. */
+KILN_API kiln_status kiln_nn_rope(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                  const kiln_tensor *x, const kiln_tensor *cosine,
+                                  const kiln_tensor *sine, const kiln_tensor *place, int near,
+                                  int back, kiln_diags **diags);
+/* y[j][i] = x[i][j]; any element type. */
+KILN_API kiln_status kiln_nn_transpose(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                       const kiln_tensor *x, kiln_diags **diags);
+
+/* ---- matrix products ---- */
+
+typedef struct kiln_nn_epilogue { /* all zero: none; NULL may be passed for it */
+    const kiln_tensor *bias;      /* [N] */
+    const kiln_tensor *residual;  /* as c, added last */
+    kiln_nn_activation act;       /* NONE, GELU, GELU_TANH, RELU, SILU */
+} kiln_nn_epilogue;
+/* c = act(alpha a b + beta c0 + bias) + residual.  c: [M][N] or [Z][M][N]; a: [M][K] or [Z][M][K];
+ * b: [K][N] or [Z][K][N]; c0: as c, or NULL.  Any strides: a transposed operand is a tensor whose
+ * strides say so.  A batch stride of 0 shares an operand.  c, c0, bias, residual may be of another
+ * float type than a and b. */
+KILN_API kiln_status kiln_nn_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                  const kiln_tensor *a, const kiln_tensor *b, double alpha,
+                                  const kiln_tensor *c0, double beta, const kiln_nn_epilogue *e,
+                                  kiln_diags **diags);
+/* Long K, few tiles: K is split over programs, whose sums meet in `work`.  Dense; alpha 1. */
+KILN_API size_t kiln_nn_gemm_split_workspace(const kiln_nn *nn, const kiln_tensor *a,
+                                             const kiln_tensor *b);
+KILN_API kiln_status kiln_nn_gemm_split(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                        const kiln_tensor *a, const kiln_tensor *b,
+                                        const kiln_nn_epilogue *e, void *work, size_t work_bytes,
+                                        kiln_diags **diags);
+/* Rows first[e] .. first[e + 1] - 1 of a times b[e].  c: [M][N]; a: [M][K]; b: [E][K][N];
+ * first: i64 [E + 1]; dense. */
+KILN_API kiln_status kiln_nn_gemm_grouped(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                          const kiln_tensor *a, const kiln_tensor *b,
+                                          const kiln_tensor *first, kiln_nn_activation act,
+                                          kiln_diags **diags);
+/* Weights of 4 bits: w: u8 [N][K / 2], the lower half first; scale: [N][K / group]; a weight is
+ * scale (q - 8).  c: [M][N]; a: [M][K]; dense. */
+KILN_API kiln_status kiln_nn_gemm_w4(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                     const kiln_tensor *a, const kiln_tensor *w,
+                                     const kiln_tensor *scale, const kiln_nn_epilogue *e,
+                                     kiln_diags **diags);
+
+/* ---- convolution ---- */
+
+typedef struct kiln_nn_conv {
+    int64_t stride[2], pad[2], dilation[2]; /* rows, columns; 0 in stride or dilation means 1 */
+    int64_t groups;                         /* 0 means 1 */
+    const kiln_tensor *bias;                /* [O] or NULL */
+    kiln_nn_activation act;                 /* NONE, GELU, RELU, SILU */
+} kiln_nn_conv;
+/* y: [N][O][OH][OW]; x: [N][C][H][W], any strides (channels last too); w: [O][C / groups][KH][KW],
+ * dense; OH = (H + 2 pad - dilation (KH - 1) - 1) / stride + 1.  p NULL: all defaults. */
+KILN_API kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                    const kiln_tensor *x, const kiln_tensor *w,
+                                    const kiln_nn_conv *p, kiln_diags **diags);
+/* y: [N][O][OL]; x: [N][C][L]; w: [O][C / groups][K]; entry 1 of stride, pad, dilation is not used. */
+KILN_API kiln_status kiln_nn_conv1d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                    const kiln_tensor *x, const kiln_tensor *w,
+                                    const kiln_nn_conv *p, kiln_diags **diags);
+
+typedef struct kiln_nn_pool_params {
+    int64_t window[2], stride[2], pad[2]; /* stride 0: the window's */
+    int mean;                             /* else the largest */
+    int inside_only;                      /* a mean divides by the places inside x */
+} kiln_nn_pool_params;
+/* y: [N][C][OH][OW]; x: [N][C][H][W]; dense. */
+KILN_API kiln_status kiln_nn_pool(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                  const kiln_tensor *x, const kiln_nn_pool_params *p,
+                                  kiln_diags **diags);
+
+/* ---- attention ---- */
+
+typedef struct kiln_nn_attn {
+    double scale;               /* 0: 1/sqrt(D) */
+    int causal;                 /* query i sees the keys up to place i + S - L */
+    int64_t window;             /* > 0: only that many of them */
+    const kiln_tensor *slopes;  /* ALiBi: A [H], or NULL */
+} kiln_nn_attn;
+/* o, q: [B][H][L][D]; k, v: [B][G][S][D], H a multiple of G; lse: A [B][H][L] or NULL; dense.
+ * D up to 256.  A query that sees no key gives 0.  p NULL: all defaults. */
+KILN_API kiln_status kiln_nn_attention(kiln_nn *nn, kiln_stream *s, const kiln_tensor *o,
+                                       const kiln_tensor *lse, const kiln_tensor *q,
+                                       const kiln_tensor *k, const kiln_tensor *v,
+                                       const kiln_nn_attn *p, kiln_diags **diags);
+/* One query a sequence.  o, q: [B][H][D]; k, v: [B][S][G][D], or with `table` pages
+ * [pages][P][G][D], page i of sequence b being table[b][i] (i32 [B][most]); len: i32 [B]; dense. */
+KILN_API size_t kiln_nn_decode_workspace(const kiln_nn *nn, const kiln_tensor *q,
+                                         const kiln_tensor *k);
+KILN_API kiln_status kiln_nn_decode(kiln_nn *nn, kiln_stream *s, const kiln_tensor *o,
+                                    const kiln_tensor *q, const kiln_tensor *k,
+                                    const kiln_tensor *v, const kiln_tensor *len,
+                                    const kiln_tensor *table, double scale, void *work,
+                                    size_t work_bytes, kiln_diags **diags);
+
+typedef struct kiln_nn_gdn {
+    double scale;                /* 0: 1/sqrt(K) */
+    int64_t sequences;           /* 0: 1, or what cu says; equal lengths without cu */
+    const kiln_tensor *cu;       /* i64 [N + 1], or NULL */
+    const kiln_tensor *h0, *ht;  /* A [N][HV][K][V], or NULL */
+    int last;                    /* states are [N][HV][V][K] */
+    int linear;                  /* g holds exp(g) */
+    int norm;                    /* q and k are divided by their length first */
+    int recurrent;               /* token by token: slow, for comparison */
+} kiln_nn_gdn;
+/* Gated DeltaNet.  o, v: [tokens][HV][V]; q, k: [tokens][H][K]; g, beta: A [tokens][HV]; dense. */
+KILN_API kiln_status kiln_nn_gated_deltanet(kiln_nn *nn, kiln_stream *s, const kiln_tensor *o,
+                                            const kiln_tensor *q, const kiln_tensor *k,
+                                            const kiln_tensor *v, const kiln_tensor *g,
+                                            const kiln_tensor *beta, const kiln_nn_gdn *p,
+                                            kiln_diags **diags);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
