@@ -11,10 +11,10 @@ static const struct {
     uint8_t code, bits;
     kiln_dtype type;
 } types[] = {
-    {0, 8, KILN_I8},     {0, 16, KILN_I16},  {0, 32, KILN_I32}, {0, 64, KILN_I64},
-    {1, 8, KILN_U8},     {1, 16, KILN_U16},  {1, 32, KILN_U32}, {1, 64, KILN_U64},
-    {2, 16, KILN_F16},   {2, 32, KILN_F32},  {2, 64, KILN_F64}, {4, 16, KILN_BF16},
-    {6, 8, KILN_BOOL},   {10, 8, KILN_F8E4M3}, {12, 8, KILN_F8E5M2},
+    {0, 8, KILN_I8},   {0, 16, KILN_I16},    {0, 32, KILN_I32},    {0, 64, KILN_I64},
+    {1, 8, KILN_U8},   {1, 16, KILN_U16},    {1, 32, KILN_U32},    {1, 64, KILN_U64},
+    {2, 16, KILN_F16}, {2, 32, KILN_F32},    {2, 64, KILN_F64},    {4, 16, KILN_BF16},
+    {6, 8, KILN_BOOL}, {10, 8, KILN_F8E4M3}, {12, 8, KILN_F8E5M2},
 };
 enum { NTYPE = sizeof types / sizeof *types };
 
@@ -31,7 +31,7 @@ _Static_assert(offsetof(kiln_dl_managed_v1, flags) == 24 &&
 static kiln_status fail(kiln_diags **diags, kiln_status st, const char *text)
 {
     struct kl_call c;
-    if (kl_call_begin(&c, NULL))
+    if (kl_call_begin(&c, &kl_alloc_libc))
         return KILN_E_NOMEM;
     kl_say(&c, st == KILN_E_UNSUPPORTED ? KL_K1890 : KL_K1809, st, "DLPack: %s", text);
     return kl_call_end(&c, st, diags);

@@ -56,7 +56,7 @@ static kiln_status find(kiln_nn *nn, const char *file, kiln_module **out, kiln_d
     char name[64];
     uint32_t len;
     const char *text = NULL;
-    if (strlen(file) < sizeof ((struct slot *)0)->file) {
+    if (strlen(file) < sizeof((struct slot *)0)->file) {
         snprintf(name, sizeof name, "kernels/%s.kiln", file);
         text = kl_embedded(name, &len);
     }
@@ -94,7 +94,7 @@ kiln_status kiln_nn_module(kiln_nn *nn, const char *file, kiln_module **out, kil
     return nn && file && out ? find(nn, file, out, diags) : KILN_E_ARG;
 }
 
-int64_t nn_wave(const kiln_nn *nn)
+int64_t kl_nn_wave(const kiln_nn *nn)
 {
     return nn ? kl_num_sms(nn->ctx) * (kl_on_gpu(nn->ctx) ? 8 : 1) : 1;
 }
@@ -105,13 +105,13 @@ static void begin_call(struct nn *c)
 {
     if (c->open)
         return;
-    kiln_status st = kl_call_begin(&c->call, c->nn ? &c->nn->ctx->al : NULL);
+    kiln_status st = kl_call_begin(&c->call, c->nn ? &c->nn->ctx->al : &kl_alloc_libc);
     c->open = st == KILN_OK;
     if (st && !c->st)
         c->st = st;
 }
 
-bool nn_fail(struct nn *c, const char *fmt, ...)
+bool kl_nn_fail(struct nn *c, const char *fmt, ...)
 {
     if (c->st)
         return false;
@@ -128,8 +128,8 @@ bool nn_fail(struct nn *c, const char *fmt, ...)
     return false;
 }
 
-void nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, const char *file,
-              kiln_diags **diags)
+void kl_nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, const char *file,
+                 kiln_diags **diags)
 {
     memset(c, 0, sizeof *c);
     c->nn = nn;
@@ -141,12 +141,12 @@ void nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, const
     c->st = nn ? find(nn, file, &c->mod, diags) : KILN_E_ARG;
 }
 
-void nn_next(struct nn *c)
+void kl_nn_next(struct nn *c)
 {
     c->n = c->ntensor = 0;
 }
 
-void nn_launch(struct nn *c, const char *kernel)
+void kl_nn_launch(struct nn *c, const char *kernel)
 {
     kiln_kernel *k = c->st ? NULL : kiln_module_kernel(c->mod, kernel);
     if (c->st)
@@ -162,7 +162,7 @@ void nn_launch(struct nn *c, const char *kernel)
     c->st = kiln_launch(k, c->stream, c->arg, c->n, c->diags);
 }
 
-kiln_status nn_end(struct nn *c)
+kiln_status kl_nn_end(struct nn *c)
 {
     if (!c->open)
         return c->st;
@@ -185,22 +185,22 @@ static kiln_arg *add(struct nn *c, const char *name, kiln_arg_kind kind)
     return &c->arg[c->n++];
 }
 
-void nn_int(struct nn *c, const char *name, int64_t v)
+void kl_nn_int(struct nn *c, const char *name, int64_t v)
 {
     add(c, name, KILN_ARG_INT)->u.i = v;
 }
 
-void nn_float(struct nn *c, const char *name, double v)
+void kl_nn_float(struct nn *c, const char *name, double v)
 {
     add(c, name, KILN_ARG_FLOAT)->u.f = v;
 }
 
-void nn_type(struct nn *c, const char *name, kiln_dtype t)
+void kl_nn_type(struct nn *c, const char *name, kiln_dtype t)
 {
     add(c, name, KILN_ARG_TYPE)->u.type = t;
 }
 
-int64_t nn_stride(const kiln_tensor *t, int axis)
+int64_t kl_nn_stride(const kiln_tensor *t, int axis)
 {
     int64_t s = 1;
     if (t->strides)
@@ -210,7 +210,7 @@ int64_t nn_stride(const kiln_tensor *t, int axis)
     return s;
 }
 
-int64_t nn_count(const kiln_tensor *t, int from, int to)
+int64_t kl_nn_count(const kiln_tensor *t, int from, int to)
 {
     int64_t n = 1;
     for (int d = from; d < to; d++)
@@ -218,7 +218,7 @@ int64_t nn_count(const kiln_tensor *t, int from, int to)
     return n;
 }
 
-bool nn_dense(const kiln_tensor *t)
+bool kl_nn_dense(const kiln_tensor *t)
 {
     int64_t s = 1;
     for (int d = t->ndim - 1; d >= 0 && t->strides; d--) {
@@ -233,39 +233,39 @@ bool nn_dense(const kiln_tensor *t)
 static bool usable(struct nn *c, const char *name, const kiln_tensor *t, int least)
 {
     if (t->ndim < least || t->ndim > 8 || (t->ndim && !t->shape))
-        return nn_fail(c, "%s has %d axes; %d to 8 are possible", name, (int)t->ndim, least);
+        return kl_nn_fail(c, "%s has %d axes; %d to 8 are possible", name, (int)t->ndim, least);
     int64_t n = 1;
     for (int d = 0; d < t->ndim; d++)
         if (t->shape[d] < 0 || __builtin_mul_overflow(n, t->shape[d] ? t->shape[d] : 1, &n))
-            return nn_fail(c, "the shape of %s is negative or too large", name);
+            return kl_nn_fail(c, "the shape of %s is negative or too large", name);
     return true;
 }
 
-void nn_need(struct nn *c, const char *user, const char *name, const kiln_tensor *t, int rank)
+void kl_nn_need(struct nn *c, const char *user, const char *name, const kiln_tensor *t, int rank)
 {
     if (c->st)
         return;
     if (!t)
-        nn_fail(c, "%s is not given", user);
+        kl_nn_fail(c, "%s is not given", user);
     else if (t->ndim != rank)
-        nn_fail(c, "%s has %d axes, and %d are needed", user, (int)t->ndim, rank);
+        kl_nn_fail(c, "%s has %d axes, and %d are needed", user, (int)t->ndim, rank);
     else if (usable(c, user, t, 0))
         add(c, name, KILN_ARG_TENSOR)->u.tensor = *t;
 }
 
-void nn_tensor(struct nn *c, const char *name, const kiln_tensor *t, int rank)
+void kl_nn_tensor(struct nn *c, const char *name, const kiln_tensor *t, int rank)
 {
     if (t)
-        nn_need(c, name, name, t, rank);
+        kl_nn_need(c, name, name, t, rank);
 }
 
 /* Axes from .. to - 1 of t as one.  false: their strides do not allow it. */
 static bool collapse(const kiln_tensor *t, int from, int to, int64_t *extent, int64_t *stride)
 {
-    *extent = nn_count(t, from, to);
+    *extent = kl_nn_count(t, from, to);
     *stride = 0;
     if (*extent == 0 || from == to) {
-        *stride = from == to || to == t->ndim ? 1 : nn_stride(t, to - 1);
+        *stride = from == to || to == t->ndim ? 1 : kl_nn_stride(t, to - 1);
         return true;
     }
     bool first = true;
@@ -273,7 +273,7 @@ static bool collapse(const kiln_tensor *t, int from, int to, int64_t *extent, in
     for (int d = to - 1; d >= from; d--) {
         if (t->shape[d] == 1)
             continue;
-        int64_t s = nn_stride(t, d);
+        int64_t s = kl_nn_stride(t, d);
         if (first)
             *stride = s;
         else if (s != expect)
@@ -282,7 +282,7 @@ static bool collapse(const kiln_tensor *t, int from, int to, int64_t *extent, in
         expect = s * t->shape[d];
     }
     if (first) /* all are 1 */
-        *stride = nn_stride(t, to - 1);
+        *stride = kl_nn_stride(t, to - 1);
     return true;
 }
 
@@ -298,8 +298,10 @@ static void view(struct nn *c, const char *name, const kiln_tensor *t, const int
     int64_t *shape = c->shape[c->ntensor], *stride = c->stride[c->ntensor];
     for (int i = 0; i < n; i++)
         if (!collapse(t, at[i], at[i + 1], &shape[i], &stride[i])) {
-            nn_fail(c, "axes %d to %d of %s cannot be walked as one: their strides do not follow "
-                    "each other", at[i], at[i + 1] - 1, name);
+            kl_nn_fail(c,
+                       "axes %d to %d of %s cannot be walked as one: their strides do not follow "
+                       "each other",
+                       at[i], at[i + 1] - 1, name);
             return;
         }
     c->ntensor++;
@@ -307,43 +309,43 @@ static void view(struct nn *c, const char *name, const kiln_tensor *t, const int
     *v = *t;
     v->ndim = n;
     v->shape = shape;
-    v->strides = nn_dense(t) ? NULL : stride;
+    v->strides = kl_nn_dense(t) ? NULL : stride;
 }
 
-void nn_rows(struct nn *c, const char *name, const kiln_tensor *t)
+void kl_nn_rows(struct nn *c, const char *name, const kiln_tensor *t)
 {
     if (c->st)
         return;
     if (!t)
-        nn_fail(c, "%s is not given", name);
+        kl_nn_fail(c, "%s is not given", name);
     else if (usable(c, name, t, 1))
         view(c, name, t, (const int[]){0, t->ndim - 1, t->ndim}, 2);
 }
 
-void nn_places(struct nn *c, const char *name, const kiln_tensor *t)
+void kl_nn_places(struct nn *c, const char *name, const kiln_tensor *t)
 {
     if (c->st)
         return;
     if (!t)
-        nn_fail(c, "%s is not given", name);
+        kl_nn_fail(c, "%s is not given", name);
     else if (usable(c, name, t, 2))
         view(c, name, t, (const int[]){0, 1, 2, t->ndim}, 3);
 }
 
-void nn_flat(struct nn *c, const char *name, const kiln_tensor *t)
+void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t)
 {
     if (c->st)
         return;
     if (!t)
-        nn_fail(c, "%s is not given", name);
-    else if (usable(c, name, t, 0) && !nn_dense(t))
-        nn_fail(c, "%s must be dense", name);
+        kl_nn_fail(c, "%s is not given", name);
+    else if (usable(c, name, t, 0) && !kl_nn_dense(t))
+        kl_nn_fail(c, "%s must be dense", name);
     else
         view(c, name, t, (const int[]){0, t->ndim}, 1);
 }
 
-void nn_work(struct nn *c, const char *name, void *p, size_t bytes, kiln_dtype t, int rank,
-             const int64_t *shape, const kiln_tensor *like)
+void kl_nn_work(struct nn *c, const char *name, void *p, size_t bytes, kiln_dtype t, int rank,
+                const int64_t *shape, const kiln_tensor *like)
 {
     uint64_t need = kiln_dtype_size(t);
     for (int d = 0; d < rank; d++)
@@ -351,16 +353,19 @@ void nn_work(struct nn *c, const char *name, void *p, size_t bytes, kiln_dtype t
     if (c->st)
         return;
     if (!p && need)
-        nn_fail(c, "work is NULL, and %llu bytes are needed", (unsigned long long)need);
+        kl_nn_fail(c, "work is NULL, and %llu bytes are needed", (unsigned long long)need);
     else if (bytes < need)
-        nn_fail(c, "work has %zu bytes, and %llu are needed", bytes, (unsigned long long)need);
+        kl_nn_fail(c, "work has %zu bytes, and %llu are needed", bytes, (unsigned long long)need);
     else if (c->ntensor == NN_TENSORS || rank > NN_RANK)
         c->st = KILN_E_INTERNAL;
     else {
         int64_t *s = c->shape[c->ntensor++];
         memcpy(s, shape, (size_t)rank * sizeof *s);
         add(c, name, KILN_ARG_TENSOR)->u.tensor =
-            (kiln_tensor){.data = p, .dtype = t, .ndim = rank, .shape = s,
+            (kiln_tensor){.data = p,
+                          .dtype = t,
+                          .ndim = rank,
+                          .shape = s,
                           .flags = like->flags & KILN_TENSOR_DEVICE};
     }
 }

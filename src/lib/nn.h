@@ -1,6 +1,6 @@
 /* nn.h - what the functions of kiln_nn.h share.
  *
- * A function is a few lines: nn_begin, one line an argument, nn_launch.  What goes wrong on the way is
+ * A function is a few lines: kl_nn_begin, one line an argument, kl_nn_launch.  What goes wrong on the way is
  * kept in the call and reported at its end, so the lines need no tests of their own.  Only kiln.h is
  * used to launch; the kernels are those of kernels/, embedded. */
 #ifndef KL_NN_H
@@ -27,59 +27,59 @@ struct nn {
 };
 
 /* file: of kernels/, without the ending. */
-void nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, const char *file,
+void kl_nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, const char *file,
               kiln_diags **diags);
 /* Launch kernel of the file with the arguments so far; further kernels may follow. */
-void nn_launch(struct nn *c, const char *kernel);
+void kl_nn_launch(struct nn *c, const char *kernel);
 /* Forget the arguments. */
-void nn_next(struct nn *c);
-kiln_status nn_end(struct nn *c);
+void kl_nn_next(struct nn *c);
+kiln_status kl_nn_end(struct nn *c);
 /* An error of the caller, said once.  false. */
-bool nn_fail(struct nn *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool kl_nn_fail(struct nn *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Arguments of the kernel.  A tensor that is NULL is left out; t must otherwise have `rank` axes. */
-void nn_int(struct nn *c, const char *name, int64_t v);
-void nn_float(struct nn *c, const char *name, double v);
-void nn_type(struct nn *c, const char *name, kiln_dtype t);
-void nn_tensor(struct nn *c, const char *name, const kiln_tensor *t, int rank);
+void kl_nn_int(struct nn *c, const char *name, int64_t v);
+void kl_nn_float(struct nn *c, const char *name, double v);
+void kl_nn_type(struct nn *c, const char *name, kiln_dtype t);
+void kl_nn_tensor(struct nn *c, const char *name, const kiln_tensor *t, int rank);
 /* The same under the user's name in messages. */
-void nn_need(struct nn *c, const char *user, const char *name, const kiln_tensor *t, int rank);
+void kl_nn_need(struct nn *c, const char *user, const char *name, const kiln_tensor *t, int rank);
 /* Leading axes as one: [rows][cols]; trailing axes as one: [N][C][L]. */
-void nn_rows(struct nn *c, const char *name, const kiln_tensor *t);
-void nn_places(struct nn *c, const char *name, const kiln_tensor *t);
+void kl_nn_rows(struct nn *c, const char *name, const kiln_tensor *t);
+void kl_nn_places(struct nn *c, const char *name, const kiln_tensor *t);
 /* All elements as one axis; t must be dense. */
-void nn_flat(struct nn *c, const char *name, const kiln_tensor *t);
+void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t);
 /* Memory of the caller as a dense array. */
-void nn_work(struct nn *c, const char *name, void *p, size_t bytes, kiln_dtype t, int rank,
+void kl_nn_work(struct nn *c, const char *name, void *p, size_t bytes, kiln_dtype t, int rank,
              const int64_t *shape, const kiln_tensor *like);
 
-int64_t nn_stride(const kiln_tensor *t, int axis); /* in elements, also where strides is NULL */
-bool nn_dense(const kiln_tensor *t);
-int64_t nn_count(const kiln_tensor *t, int from, int to); /* elements of axes from .. to - 1 */
-static inline kiln_dtype nn_acc(kiln_dtype t)
+int64_t kl_nn_stride(const kiln_tensor *t, int axis); /* in elements, also where strides is NULL */
+bool kl_nn_dense(const kiln_tensor *t);
+int64_t kl_nn_count(const kiln_tensor *t, int from, int to); /* elements of axes from .. to - 1 */
+static inline kiln_dtype kl_nn_acc(kiln_dtype t)
 {
     return t == KILN_F64 ? KILN_F64 : KILN_F32;
 }
-static inline int64_t nn_pow2(int64_t n)
+static inline int64_t kl_nn_pow2(int64_t n)
 {
     int64_t p = 1;
     while (p < n)
         p *= 2;
     return p;
 }
-static inline int64_t nn_min(int64_t a, int64_t b)
+static inline int64_t kl_nn_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
-static inline int64_t nn_max(int64_t a, int64_t b)
+static inline int64_t kl_nn_max(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
-static inline int64_t nn_cdiv(int64_t a, int64_t b)
+static inline int64_t kl_nn_cdiv(int64_t a, int64_t b)
 {
     return a / b + (a % b > 0);
 }
 /* Programs that fill the device once. */
-int64_t nn_wave(const kiln_nn *nn);
+int64_t kl_nn_wave(const kiln_nn *nn);
 
 #endif

@@ -4,11 +4,11 @@
 /* The numbers of kernels/activation.kiln. */
 static bool act_number(struct nn *c, kiln_nn_activation act, int64_t *out)
 {
-    static const int8_t of[] = {[KILN_NN_GELU] = 2,    [KILN_NN_GELU_TANH] = 3, [KILN_NN_RELU] = 0,
-                                [KILN_NN_SILU] = 1,    [KILN_NN_SIGMOID] = 4,   [KILN_NN_TANH] = 5,
-                                [KILN_NN_NONE] = -1};
+    static const int8_t of[] = {
+        [KILN_NN_GELU] = 2,    [KILN_NN_GELU_TANH] = 3, [KILN_NN_RELU] = 0, [KILN_NN_SILU] = 1,
+        [KILN_NN_SIGMOID] = 4, [KILN_NN_TANH] = 5,      [KILN_NN_NONE] = -1};
     if ((unsigned)act >= sizeof of || of[act] < 0)
-        return nn_fail(c, "%d is no activation here", (int)act);
+        return kl_nn_fail(c, "%d is no activation here", (int)act);
     *out = of[act];
     return true;
 }
@@ -18,15 +18,15 @@ kiln_status kiln_nn_act(kiln_nn *nn, kiln_stream *s, kiln_nn_activation act, con
 {
     struct nn c;
     int64_t number = 0;
-    nn_begin(&c, nn, s, "kiln_nn_act", "activation", diags);
+    kl_nn_begin(&c, nn, s, "kiln_nn_act", "activation", diags);
     act_number(&c, act, &number);
-    nn_flat(&c, "y", y);
-    nn_flat(&c, "x", x);
+    kl_nn_flat(&c, "y", y);
+    kl_nn_flat(&c, "x", x);
     if (gate)
-        nn_flat(&c, "gate", gate);
-    nn_int(&c, "ACT", number);
-    nn_launch(&c, gate ? "act_mul" : "act");
-    return nn_end(&c);
+        kl_nn_flat(&c, "gate", gate);
+    kl_nn_int(&c, "ACT", number);
+    kl_nn_launch(&c, gate ? "act_mul" : "act");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_act_halves(kiln_nn *nn, kiln_stream *s, kiln_nn_activation act,
@@ -34,13 +34,13 @@ kiln_status kiln_nn_act_halves(kiln_nn *nn, kiln_stream *s, kiln_nn_activation a
 {
     struct nn c;
     int64_t number = 0;
-    nn_begin(&c, nn, s, "kiln_nn_act_halves", "activation", diags);
+    kl_nn_begin(&c, nn, s, "kiln_nn_act_halves", "activation", diags);
     act_number(&c, act, &number);
-    nn_rows(&c, "y", y);
-    nn_rows(&c, "x", x);
-    nn_int(&c, "ACT", number);
-    nn_launch(&c, "act_halves");
-    return nn_end(&c);
+    kl_nn_rows(&c, "y", y);
+    kl_nn_rows(&c, "x", x);
+    kl_nn_int(&c, "ACT", number);
+    kl_nn_launch(&c, "act_halves");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_rope(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
@@ -48,25 +48,25 @@ kiln_status kiln_nn_rope(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, cons
                          const kiln_tensor *place, int near, int back, kiln_diags **diags)
 {
     struct nn c;
-    nn_begin(&c, nn, s, "kiln_nn_rope", "rope", diags);
-    nn_need(&c, "y", "y", y, 3);
-    nn_need(&c, "x", "x", x, 3);
-    nn_need(&c, "cosine", "cosine", cosine, 2);
-    nn_need(&c, "sine", "sine", sine, 2);
-    nn_tensor(&c, "place", place, 1);
-    nn_int(&c, "NEAR", near != 0);
-    nn_int(&c, "BACK", back != 0);
-    nn_launch(&c, "rope");
-    return nn_end(&c);
+    kl_nn_begin(&c, nn, s, "kiln_nn_rope", "rope", diags);
+    kl_nn_need(&c, "y", "y", y, 3);
+    kl_nn_need(&c, "x", "x", x, 3);
+    kl_nn_need(&c, "cosine", "cosine", cosine, 2);
+    kl_nn_need(&c, "sine", "sine", sine, 2);
+    kl_nn_tensor(&c, "place", place, 1);
+    kl_nn_int(&c, "NEAR", near != 0);
+    kl_nn_int(&c, "BACK", back != 0);
+    kl_nn_launch(&c, "rope");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_transpose(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                               const kiln_tensor *x, kiln_diags **diags)
 {
     struct nn c;
-    nn_begin(&c, nn, s, "kiln_nn_transpose", "transpose", diags);
-    nn_need(&c, "y", "y", y, 2);
-    nn_need(&c, "x", "x", x, 2);
-    nn_launch(&c, "transpose");
-    return nn_end(&c);
+    kl_nn_begin(&c, nn, s, "kiln_nn_transpose", "transpose", diags);
+    kl_nn_need(&c, "y", "y", y, 2);
+    kl_nn_need(&c, "x", "x", x, 2);
+    kl_nn_launch(&c, "transpose");
+    return kl_nn_end(&c);
 }

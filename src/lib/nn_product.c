@@ -2,19 +2,19 @@
 #include "lib/nn.h"
 
 /* What kernels/gemm.kiln and conv.kiln call their activations; -1: they do not have it. */
-static const int8_t gemm_act[] = {[KILN_NN_NONE] = 0, [KILN_NN_GELU] = 1, [KILN_NN_GELU_TANH] = 2,
-                                  [KILN_NN_RELU] = 3, [KILN_NN_SILU] = 4, [KILN_NN_SIGMOID] = -1,
-                                  [KILN_NN_TANH] = -1};
-static const int8_t conv_act[] = {[KILN_NN_NONE] = 0, [KILN_NN_GELU] = 3, [KILN_NN_GELU_TANH] = -1,
-                                  [KILN_NN_RELU] = 1, [KILN_NN_SILU] = 2, [KILN_NN_SIGMOID] = -1,
-                                  [KILN_NN_TANH] = -1};
+static const int8_t gemm_act[] = {
+    [KILN_NN_NONE] = 0, [KILN_NN_GELU] = 1,     [KILN_NN_GELU_TANH] = 2, [KILN_NN_RELU] = 3,
+    [KILN_NN_SILU] = 4, [KILN_NN_SIGMOID] = -1, [KILN_NN_TANH] = -1};
+static const int8_t conv_act[] = {
+    [KILN_NN_NONE] = 0, [KILN_NN_GELU] = 3,     [KILN_NN_GELU_TANH] = -1, [KILN_NN_RELU] = 1,
+    [KILN_NN_SILU] = 2, [KILN_NN_SIGMOID] = -1, [KILN_NN_TANH] = -1};
 
 static void activation(struct nn *c, const int8_t *of, kiln_nn_activation act)
 {
     if ((unsigned)act >= sizeof gemm_act || of[act] < 0)
-        nn_fail(c, "%d is no activation here", (int)act);
+        kl_nn_fail(c, "%d is no activation here", (int)act);
     else
-        nn_int(c, "ACT", of[act]);
+        kl_nn_int(c, "ACT", of[act]);
 }
 
 /* ---- gemm ---- */
@@ -25,11 +25,11 @@ static void matrix(struct nn *c, const char *name, const kiln_tensor *t, const c
     if (c->st)
         return;
     if (!t) {
-        nn_fail(c, "%s is not given", name);
+        kl_nn_fail(c, "%s is not given", name);
         return;
     }
     if (t->ndim != 2 && t->ndim != 3) {
-        nn_fail(c, "%s has %d axes, and 2 or 3 are needed", name, (int)t->ndim);
+        kl_nn_fail(c, "%s has %d axes, and 2 or 3 are needed", name, (int)t->ndim);
         return;
     }
     if (c->ntensor == NN_TENSORS) {
@@ -42,7 +42,7 @@ static void matrix(struct nn *c, const char *name, const kiln_tensor *t, const c
     shape[0] = 1;
     for (int d = 0; d < t->ndim; d++) {
         shape[d + skip] = t->shape[d];
-        stride[d + skip] = nn_stride(t, d);
+        stride[d + skip] = kl_nn_stride(t, d);
     }
     if (skip)
         stride[0] = shape[1] * shape[2];
@@ -50,9 +50,9 @@ static void matrix(struct nn *c, const char *name, const kiln_tensor *t, const c
     v.ndim = 3;
     v.shape = shape;
     v.strides = stride;
-    nn_need(c, name, name, &v, 3);
+    kl_nn_need(c, name, name, &v, 3);
     for (int d = 0; d < 3 && axis; d++)
-        nn_int(c, axis[d], stride[d]);
+        kl_nn_int(c, axis[d], stride[d]);
 }
 
 kiln_status kiln_nn_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_, const kiln_tensor *a,
@@ -60,32 +60,32 @@ kiln_status kiln_nn_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_, con
                          const kiln_nn_epilogue *e, kiln_diags **diags)
 {
     static const char *const cs[] = {"cz", "cm", "cn"}, *const as[] = {"az", "am", "ak"},
-                            *const bs[] = {"bz", "bk", "bn"};
+                             *const bs[] = {"bz", "bk", "bn"};
     const kiln_nn_epilogue none = {0};
     struct nn c;
     e = e ? e : &none;
-    nn_begin(&c, nn, s, "kiln_nn_gemm", "gemm", diags);
+    kl_nn_begin(&c, nn, s, "kiln_nn_gemm", "gemm", diags);
     matrix(&c, "c", c_, cs);
     matrix(&c, "a", a, as);
     matrix(&c, "b", b, bs);
     if (c0)
         matrix(&c, "c0", c0, NULL);
-    nn_tensor(&c, "bias", e->bias, 1);
+    kl_nn_tensor(&c, "bias", e->bias, 1);
     if (e->residual)
         matrix(&c, "residual", e->residual, NULL);
-    nn_float(&c, "alpha", alpha);
-    nn_float(&c, "beta", beta);
+    kl_nn_float(&c, "alpha", alpha);
+    kl_nn_float(&c, "beta", beta);
     if (c_)
-        nn_type(&c, "U", c_->dtype);
+        kl_nn_type(&c, "U", c_->dtype);
     activation(&c, gemm_act, e->act);
-    nn_launch(&c, "gemm");
-    return nn_end(&c);
+    kl_nn_launch(&c, "gemm");
+    return kl_nn_end(&c);
 }
 
 static int64_t split_parts(const kiln_nn *nn, int64_t m, int64_t n, int64_t k)
 {
-    int64_t tiles = nn_max(1, nn_cdiv(m, 64) * nn_cdiv(n, 64));
-    return nn_max(1, nn_min(nn_wave(nn) / tiles, nn_cdiv(k, 128)));
+    int64_t tiles = kl_nn_max(1, kl_nn_cdiv(m, 64) * kl_nn_cdiv(n, 64));
+    return kl_nn_max(1, kl_nn_min(kl_nn_wave(nn) / tiles, kl_nn_cdiv(k, 128)));
 }
 
 static bool matrices(const kiln_tensor *a, const kiln_tensor *b)
@@ -99,7 +99,7 @@ size_t kiln_nn_gemm_split_workspace(const kiln_nn *nn, const kiln_tensor *a, con
         return 0;
     int64_t m = a->shape[0], n = b->shape[1];
     return (size_t)(split_parts(nn, m, n, a->shape[1]) * m * n) *
-           kiln_dtype_size(nn_acc(a->dtype));
+           kiln_dtype_size(kl_nn_acc(a->dtype));
 }
 
 kiln_status kiln_nn_gemm_split(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
@@ -110,27 +110,27 @@ kiln_status kiln_nn_gemm_split(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c
     const kiln_nn_epilogue none = {0};
     struct nn c;
     e = e ? e : &none;
-    nn_begin(&c, nn, s, "kiln_nn_gemm_split", "gemm", diags);
+    kl_nn_begin(&c, nn, s, "kiln_nn_gemm_split", "gemm", diags);
     if (!c.st && !matrices(a, b))
-        nn_fail(&c, "a and b must have two axes each");
+        kl_nn_fail(&c, "a and b must have two axes each");
     if (!c.st && e->residual)
-        nn_fail(&c, "a residual is not possible here");
+        kl_nn_fail(&c, "a residual is not possible here");
     if (c.st)
-        return nn_end(&c);
+        return kl_nn_end(&c);
     int64_t m = a->shape[0], n = b->shape[1], parts = split_parts(nn, m, n, a->shape[1]);
     const int64_t shape[3] = {parts, m, n};
-    nn_need(&c, "a", "a", a, 2);
-    nn_need(&c, "b", "b", b, 2);
-    nn_int(&c, "parts", parts);
-    nn_work(&c, "partial", work, work_bytes, nn_acc(a->dtype), 3, shape, a);
-    nn_launch(&c, "gemm_split");
-    nn_next(&c);
-    nn_work(&c, "partial", work, work_bytes, nn_acc(a->dtype), 3, shape, a);
-    nn_need(&c, "c", "c", c_, 2);
-    nn_tensor(&c, "bias", e->bias, 1);
+    kl_nn_need(&c, "a", "a", a, 2);
+    kl_nn_need(&c, "b", "b", b, 2);
+    kl_nn_int(&c, "parts", parts);
+    kl_nn_work(&c, "partial", work, work_bytes, kl_nn_acc(a->dtype), 3, shape, a);
+    kl_nn_launch(&c, "gemm_split");
+    kl_nn_next(&c);
+    kl_nn_work(&c, "partial", work, work_bytes, kl_nn_acc(a->dtype), 3, shape, a);
+    kl_nn_need(&c, "c", "c", c_, 2);
+    kl_nn_tensor(&c, "bias", e->bias, 1);
     activation(&c, gemm_act, e->act);
-    nn_launch(&c, "gemm_join");
-    return nn_end(&c);
+    kl_nn_launch(&c, "gemm_join");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_gemm_grouped(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
@@ -139,14 +139,14 @@ kiln_status kiln_nn_gemm_grouped(kiln_nn *nn, kiln_stream *s, const kiln_tensor 
                                  kiln_diags **diags)
 {
     struct nn c;
-    nn_begin(&c, nn, s, "kiln_nn_gemm_grouped", "gemm", diags);
-    nn_need(&c, "c", "c", c_, 2);
-    nn_need(&c, "a", "a", a, 2);
-    nn_need(&c, "b", "b", b, 3);
-    nn_need(&c, "first", "first", first, 1);
+    kl_nn_begin(&c, nn, s, "kiln_nn_gemm_grouped", "gemm", diags);
+    kl_nn_need(&c, "c", "c", c_, 2);
+    kl_nn_need(&c, "a", "a", a, 2);
+    kl_nn_need(&c, "b", "b", b, 3);
+    kl_nn_need(&c, "first", "first", first, 1);
     activation(&c, gemm_act, act);
-    nn_launch(&c, "gemm_grouped");
-    return nn_end(&c);
+    kl_nn_launch(&c, "gemm_grouped");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_gemm_w4(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
@@ -156,22 +156,22 @@ kiln_status kiln_nn_gemm_w4(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
     const kiln_nn_epilogue none = {0};
     struct nn c;
     e = e ? e : &none;
-    nn_begin(&c, nn, s, "kiln_nn_gemm_w4", "gemm", diags);
-    nn_need(&c, "c", "c", c_, 2);
-    nn_need(&c, "a", "a", a, 2);
-    nn_need(&c, "w", "w", w, 2);
-    nn_need(&c, "scale", "scale", scale, 2);
-    nn_tensor(&c, "bias", e->bias, 1);
+    kl_nn_begin(&c, nn, s, "kiln_nn_gemm_w4", "gemm", diags);
+    kl_nn_need(&c, "c", "c", c_, 2);
+    kl_nn_need(&c, "a", "a", a, 2);
+    kl_nn_need(&c, "w", "w", w, 2);
+    kl_nn_need(&c, "scale", "scale", scale, 2);
+    kl_nn_tensor(&c, "bias", e->bias, 1);
     if (!c.st && e->residual)
-        nn_fail(&c, "a residual is not possible here");
+        kl_nn_fail(&c, "a residual is not possible here");
     if (!c.st && (scale->shape[1] < 1 || a->shape[1] % scale->shape[1]))
-        nn_fail(&c, "scale has %lld groups, which do not divide the %lld weights of a row",
-                (long long)scale->shape[1], (long long)a->shape[1]);
+        kl_nn_fail(&c, "scale has %lld groups, which do not divide the %lld weights of a row",
+                   (long long)scale->shape[1], (long long)a->shape[1]);
     if (!c.st)
-        nn_int(&c, "GROUP", a->shape[1] / scale->shape[1]);
+        kl_nn_int(&c, "GROUP", a->shape[1] / scale->shape[1]);
     activation(&c, gemm_act, e->act);
-    nn_launch(&c, "gemm_w4");
-    return nn_end(&c);
+    kl_nn_launch(&c, "gemm_w4");
+    return kl_nn_end(&c);
 }
 
 /* ---- convolution ---- */
@@ -181,44 +181,63 @@ static int64_t or_one(int64_t v)
     return v ? v : 1;
 }
 
+/* y says how many results there are along an axis, so that it is checked here. */
+static void conv_extent(struct nn *c, const char *what, int64_t have, int64_t in, int64_t taps,
+                        const kiln_nn_conv *p, int d)
+{
+    int64_t step = or_one(p->stride[d]);
+    if (c->st || step < 1)
+        return; /* the launch says so */
+    int64_t room = in + 2 * p->pad[d] - or_one(p->dilation[d]) * (taps - 1) - 1;
+    int64_t want = room < 0 ? 0 : room / step + 1;
+    if (have != want)
+        kl_nn_fail(c, "%s of y is %lld, and %lld follows from x, w, stride, pad and dilation", what,
+                   (long long)have, (long long)want);
+}
+
 /* Small tiles for few channels: depthwise has one of each. */
 static void conv_common(struct nn *c, const kiln_tensor *x, const kiln_tensor *w,
                         const kiln_nn_conv *p)
 {
     int64_t groups = or_one(p->groups);
-    nn_int(c, "groups", groups);
-    nn_tensor(c, "bias", p->bias, 1);
+    kl_nn_int(c, "groups", groups);
+    kl_nn_tensor(c, "bias", p->bias, 1);
     activation(c, conv_act, p->act);
     if (c->st || groups < 0 || !x || !w)
         return;
-    nn_int(c, "BO", nn_min(32, nn_pow2(nn_max(1, w->shape[0] / groups))));
-    nn_int(c, "BC", nn_min(16, nn_pow2(nn_max(1, w->shape[1]))));
+    kl_nn_int(c, "BO", kl_nn_min(32, kl_nn_pow2(kl_nn_max(1, w->shape[0] / groups))));
+    kl_nn_int(c, "BC", kl_nn_min(16, kl_nn_pow2(kl_nn_max(1, w->shape[1]))));
 }
 
 kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                            const kiln_tensor *w, const kiln_nn_conv *p, kiln_diags **diags)
 {
-    static const char *const xs[] = {"xn", "xc", "xh", "xw"}, *const ys[] = {"yn", "yc", "yh", "yw"};
+    static const char *const xs[] = {"xn", "xc", "xh", "xw"}, *const ys[] = {"yn", "yc", "yh",
+                                                                             "yw"};
     const kiln_nn_conv none = {0};
     struct nn c;
     p = p ? p : &none;
-    nn_begin(&c, nn, s, "kiln_nn_conv2d", "conv", diags);
-    nn_need(&c, "y", "y", y, 4);
-    nn_need(&c, "x", "x", x, 4);
-    nn_need(&c, "w", "w", w, 4);
+    kl_nn_begin(&c, nn, s, "kiln_nn_conv2d", "conv", diags);
+    kl_nn_need(&c, "y", "y", y, 4);
+    kl_nn_need(&c, "x", "x", x, 4);
+    kl_nn_need(&c, "w", "w", w, 4);
     for (int d = 0; d < 4 && !c.st; d++) {
-        nn_int(&c, xs[d], nn_stride(x, d));
-        nn_int(&c, ys[d], nn_stride(y, d));
+        kl_nn_int(&c, xs[d], kl_nn_stride(x, d));
+        kl_nn_int(&c, ys[d], kl_nn_stride(y, d));
     }
-    nn_int(&c, "SH", or_one(p->stride[0]));
-    nn_int(&c, "SW", or_one(p->stride[1]));
-    nn_int(&c, "PH", p->pad[0]);
-    nn_int(&c, "PW", p->pad[1]);
-    nn_int(&c, "DH", or_one(p->dilation[0]));
-    nn_int(&c, "DW", or_one(p->dilation[1]));
+    kl_nn_int(&c, "SH", or_one(p->stride[0]));
+    kl_nn_int(&c, "SW", or_one(p->stride[1]));
+    kl_nn_int(&c, "PH", p->pad[0]);
+    kl_nn_int(&c, "PW", p->pad[1]);
+    kl_nn_int(&c, "DH", or_one(p->dilation[0]));
+    kl_nn_int(&c, "DW", or_one(p->dilation[1]));
     conv_common(&c, x, w, p);
-    nn_launch(&c, "conv2d");
-    return nn_end(&c);
+    if (!c.st) {
+        conv_extent(&c, "OH", y->shape[2], x->shape[2], w->shape[2], p, 0);
+        conv_extent(&c, "OW", y->shape[3], x->shape[3], w->shape[3], p, 1);
+    }
+    kl_nn_launch(&c, "conv2d");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_conv1d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
@@ -228,42 +247,49 @@ kiln_status kiln_nn_conv1d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
     const kiln_nn_conv none = {0};
     struct nn c;
     p = p ? p : &none;
-    nn_begin(&c, nn, s, "kiln_nn_conv1d", "conv", diags);
-    nn_need(&c, "y", "y", y, 3);
-    nn_need(&c, "x", "x", x, 3);
-    nn_need(&c, "w", "w", w, 3);
+    kl_nn_begin(&c, nn, s, "kiln_nn_conv1d", "conv", diags);
+    kl_nn_need(&c, "y", "y", y, 3);
+    kl_nn_need(&c, "x", "x", x, 3);
+    kl_nn_need(&c, "w", "w", w, 3);
     for (int d = 0; d < 3 && !c.st; d++) {
-        nn_int(&c, xs[d], nn_stride(x, d));
-        nn_int(&c, ys[d], nn_stride(y, d));
+        kl_nn_int(&c, xs[d], kl_nn_stride(x, d));
+        kl_nn_int(&c, ys[d], kl_nn_stride(y, d));
     }
-    nn_int(&c, "S", or_one(p->stride[0]));
-    nn_int(&c, "P", p->pad[0]);
-    nn_int(&c, "D", or_one(p->dilation[0]));
+    kl_nn_int(&c, "S", or_one(p->stride[0]));
+    kl_nn_int(&c, "P", p->pad[0]);
+    kl_nn_int(&c, "D", or_one(p->dilation[0]));
     conv_common(&c, x, w, p);
-    nn_launch(&c, "conv1d");
-    return nn_end(&c);
+    if (!c.st)
+        conv_extent(&c, "OL", y->shape[2], x->shape[2], w->shape[2], p, 0);
+    kl_nn_launch(&c, "conv1d");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_pool(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                          const kiln_nn_pool_params *p, kiln_diags **diags)
 {
     struct nn c;
-    nn_begin(&c, nn, s, "kiln_nn_pool", "pool", diags);
+    kl_nn_begin(&c, nn, s, "kiln_nn_pool", "pool", diags);
     if (!c.st && !p)
-        nn_fail(&c, "the windows are not given");
-    nn_need(&c, "y", "y", y, 4);
-    nn_need(&c, "x", "x", x, 4);
+        kl_nn_fail(&c, "the windows are not given");
+    kl_nn_need(&c, "y", "y", y, 4);
+    kl_nn_need(&c, "x", "x", x, 4);
     if (c.st)
-        return nn_end(&c);
-    nn_int(&c, "KH", p->window[0]);
-    nn_int(&c, "KW", p->window[1]);
-    nn_int(&c, "SH", p->stride[0] ? p->stride[0] : p->window[0]);
-    nn_int(&c, "SW", p->stride[1] ? p->stride[1] : p->window[1]);
-    nn_int(&c, "PH", p->pad[0]);
-    nn_int(&c, "PW", p->pad[1]);
-    nn_int(&c, "MEAN", p->mean != 0);
-    nn_int(&c, "INCLUDE", !p->inside_only);
-    nn_int(&c, "BW", nn_min(128, nn_pow2(nn_max(1, y->shape[3]))));
-    nn_launch(&c, "pool");
-    return nn_end(&c);
+        return kl_nn_end(&c);
+    for (int d = 0; d < 2; d++) {
+        int64_t step = p->stride[d] ? p->stride[d] : p->window[d];
+        kiln_nn_conv as = {.stride = {step, step}, .pad = {p->pad[d], p->pad[d]}};
+        conv_extent(&c, d ? "OW" : "OH", y->shape[2 + d], x->shape[2 + d], p->window[d], &as, 0);
+    }
+    kl_nn_int(&c, "KH", p->window[0]);
+    kl_nn_int(&c, "KW", p->window[1]);
+    kl_nn_int(&c, "SH", p->stride[0] ? p->stride[0] : p->window[0]);
+    kl_nn_int(&c, "SW", p->stride[1] ? p->stride[1] : p->window[1]);
+    kl_nn_int(&c, "PH", p->pad[0]);
+    kl_nn_int(&c, "PW", p->pad[1]);
+    kl_nn_int(&c, "MEAN", p->mean != 0);
+    kl_nn_int(&c, "INCLUDE", !p->inside_only);
+    kl_nn_int(&c, "BW", kl_nn_min(128, kl_nn_pow2(kl_nn_max(1, y->shape[3]))));
+    kl_nn_launch(&c, "pool");
+    return kl_nn_end(&c);
 }

@@ -12,7 +12,8 @@ bad() { failed=$((failed + 1)); echo "FAIL $1"; }
 skip() { skipped=$((skipped + 1)); echo "SKIP $1"; }
 
 # ---- the header, alone and twice, in every language it promises ----
-printf '#include "kiln.h"\n#include "kiln.h"\nkiln_options o = KILN_OPTIONS_INIT;\n' > "$tmp/h.c"
+printf '#include "kiln_nn.h"\n#include "kiln_dlpack.h"\n#include "kiln_nn.h"\n' > "$tmp/h.c"
+printf '#include "kiln.h"\n#include "kiln_dlpack.h"\nkiln_options o = KILN_OPTIONS_INIT;\n' >> "$tmp/h.c"
 printf 'int f(void);\nint f(void) { return kiln_version() != KILN_VERSION; }\n' >> "$tmp/h.c"
 cp "$tmp/h.c" "$tmp/h.cc"
 header() {
@@ -45,7 +46,7 @@ if command -v nm > /dev/null; then
     [ "$2" = --update ] && cp "$tmp/symbols" $here/symbols.txt
     if diff -u $here/symbols.txt "$tmp/symbols"; then ok; else bad "exported symbols"; fi
     # each function of the header is there
-    sed -n 's/^KILN_API.*[ *]\(kiln_[a-z_]*\)(.*/\1/p' include/kiln.h | LC_ALL=C sort > "$tmp/names"
+    sed -n 's/^KILN_API.*[ *]\(kiln_[a-z0-9_]*\)(.*/\1/p' include/*.h | LC_ALL=C sort > "$tmp/names"
     if diff -u "$tmp/names" "$tmp/symbols"; then ok; else bad "header and library differ"; fi
     # internal names cannot clash with the host's in the static library either
     if nm --defined-only -g "$build/libkiln.a" 2> /dev/null |
