@@ -30,6 +30,14 @@ struct kl_cmdinfo {
 extern const struct kl_cmdinfo kl_cmds[];
 extern const unsigned kl_ncmds;
 
+struct kl_optinfo {
+    const char *name, *arg, *help; /* arg NULL: a flag */
+    unsigned cmds;
+    char letter; /* or 0 */
+};
+extern const struct kl_optinfo kl_optinfos[KL_NOPT];
+bool kl_opt_of(const struct kl_optinfo *p, const struct kl_cmdinfo *c); /* c has option p */
+
 /* A command line after parsing: options in order, then positional arguments in order. */
 struct kl_opts {
     const struct kl_cmdinfo *cmd;
@@ -46,7 +54,7 @@ const char *kl_opt(const struct kl_opts *o, enum kl_optid id); /* the last one; 
 bool kl_opt_given(const struct kl_opts *o, enum kl_optid id);
 void kl_help_cmd(const struct kl_cmdinfo *c, FILE *f);
 void kl_help_top(FILE *f);
-void kl_help_man(FILE *f);
+void kl_help_man(const struct kl_cmdinfo *c, FILE *f); /* a page; NULL: the list of commands */
 
 int kl_cmd_run(const struct kl_opts *o);
 int kl_cmd_check(const struct kl_opts *o);
@@ -54,6 +62,7 @@ int kl_cmd_emit(const struct kl_opts *o);
 int kl_cmd_test(const struct kl_opts *o);
 int kl_cmd_doctor(const struct kl_opts *o);
 int kl_cmd_help(const struct kl_opts *o);
+int kl_cmd_completion(const struct kl_opts *o);
 
 /* ---- messages, memory, files (util.c) ---- */
 

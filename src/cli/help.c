@@ -16,12 +16,12 @@ static const char *title_of(const char *code)
 
 int kl_cmd_help(const struct kl_opts *o)
 {
-    if (kl_opt_given(o, KL_OPT_man)) {
-        kl_help_man(stdout);
-        return 0;
-    }
+    bool man = kl_opt_given(o, KL_OPT_man);
     if (!o->narg) {
-        kl_help_top(stdout);
+        if (man)
+            kl_help_man(NULL, stdout);
+        else
+            kl_help_top(stdout);
         return 0;
     }
     if (o->narg > 1)
@@ -29,7 +29,10 @@ int kl_cmd_help(const struct kl_opts *o)
     const char *what = o->arg[0];
     for (unsigned i = 0; i < kl_ncmds; i++)
         if (strcmp(what, kl_cmds[i].name) == 0) {
-            kl_help_cmd(&kl_cmds[i], stdout);
+            if (man)
+                kl_help_man(&kl_cmds[i], stdout);
+            else
+                kl_help_cmd(&kl_cmds[i], stdout);
             return 0;
         }
     char code[16] = ""; /* k0123 is understood, too */

@@ -27,24 +27,20 @@ const struct kl_cmdinfo kl_cmds[] = {
 };
 const unsigned kl_ncmds = NCMD;
 
-static const struct optinfo {
-    const char *name, *arg, *help;
-    unsigned cmds;
-    char letter;
-} optinfos[KL_NOPT] = {
+const struct kl_optinfo kl_optinfos[KL_NOPT] = {
 #define OPT(id, letter, name, argument, commands, help)                                            \
     [KL_OPT_##id] = {name, argument, help, commands, letter},
 #include "cli/cli.def"
 };
 
-static unsigned bit_of(const struct kl_cmdinfo *c)
+bool kl_opt_of(const struct kl_optinfo *p, const struct kl_cmdinfo *c)
 {
-    return 1u << (c - kl_cmds);
+    return p->cmds >> (c - kl_cmds) & 1;
 }
 
 /* ---- help ---- */
 
-static int opt_usage(const struct optinfo *p, char *buf, size_t n)
+static int opt_usage(const struct kl_optinfo *p, char *buf, size_t n)
 {
     char letter[8] = "    ";
     if (p->letter)
@@ -58,9 +54,9 @@ void kl_help_cmd(const struct kl_cmdinfo *c, FILE *f)
     fprintf(f, "usage: kiln %s%s%s [OPTION]...\n%c%s.\n", c->name, *c->args ? " " : "", c->args,
             c->summary[0] - 'a' + 'A', c->summary + 1);
     for (int i = 0; i < KL_NOPT; i++)
-        if (optinfos[i].cmds & bit_of(c)) {
-            opt_usage(&optinfos[i], usage, sizeof usage);
-            fprintf(f, "  %-25s %s\n", usage, optinfos[i].help);
+        if (kl_opt_of(&kl_optinfos[i], c)) {
+            opt_usage(&kl_optinfos[i], usage, sizeof usage);
+            fprintf(f, "  %-25s %s\n", usage, kl_optinfos[i].help);
         }
     fputs(c->more, f);
 }
@@ -71,35 +67,12 @@ void kl_help_top(FILE *f)
           "Compiles kernels written in the Kiln language and runs them on arrays.\n\n",
           f);
     for (unsigned i = 0; i < kl_ncmds; i++)
-        fprintf(f, "  %-8s %s\n", kl_cmds[i].name, kl_cmds[i].summary);
+        fprintf(f, "  %-10s %s\n", kl_cmds[i].name, kl_cmds[i].summary);
     fputs("\n`kiln COMMAND --help` lists the options of a command; `kiln --version` says\n"
           "which version this is.\n"
           "Exit codes: 0 clean, 1 findings, 2 wrong usage or source error, 3 something is\n"
           "missing on this machine, 4 internal error.\n",
           f);
-}
-
-/* The option section of docs/man/kiln.1.scd; a test compares the two. */
-void kl_help_man(FILE *f)
-{
-    for (unsigned c = 0; c < kl_ncmds; c++) {
-        fprintf(f, "## kiln %s%s%s\n\n%c%s.\n\n", kl_cmds[c].name, *kl_cmds[c].args ? " " : "",
-                kl_cmds[c].args, kl_cmds[c].summary[0] - 'a' + 'A', kl_cmds[c].summary + 1);
-        for (int i = 0; i < KL_NOPT; i++) {
-            const struct optinfo *p = &optinfos[i];
-            if (!(p->cmds & bit_of(&kl_cmds[c])) || i == KL_OPT_help || i == KL_OPT_color)
-                continue;
-            if (p->letter)
-                fprintf(f, "*-%c*, ", p->letter);
-            fprintf(f, "*--%s*", p->name);
-            if (p->arg)
-                fprintf(f, " _%s_", p->arg);
-            fprintf(f, "\n\t%c", p->help[0]);
-            for (const char *s = p->help + 1; *s; s++) /* scdoc's own characters */
-                fprintf(f, strchr("_*\\#`", *s) ? "\\%c" : "%c", *s);
-            fputs("\n\n", f);
-        }
-    }
 }
 
 /* ---- parsing ---- */
@@ -120,12 +93,12 @@ bool kl_opt_given(const struct kl_opts *o, enum kl_optid id)
     return false;
 }
 
-static const struct optinfo *find_option(const struct kl_opts *o, const char *s, size_t n)
+static const struct kl_optinfo *find_option(const struct kl_opts *o, const char *s, size_t n)
 {
     for (int i = 0; i < KL_NOPT; i++)
-        if ((optinfos[i].cmds & bit_of(o->cmd)) && strlen(optinfos[i].name) == n &&
-            memcmp(optinfos[i].name, s, n) == 0)
-            return &optinfos[i];
+        if (kl_opt_of(&kl_optinfos[i], o->cmd) && strlen(kl_optinfos[i].name) == n &&
+            memcmp(kl_optinfos[i].name, s, n) == 0)
+            return &kl_optinfos[i];
     return NULL;
 }
 
@@ -135,8 +108,8 @@ static int unknown_option(const struct kl_opts *o, const char *s, size_t n)
     char *name = kl_xstrndup(s, n);
     uint32_t k = 0;
     for (int i = 0; i < KL_NOPT; i++)
-        if (optinfos[i].cmds & bit_of(o->cmd))
-            names[k++] = optinfos[i].name;
+        if (kl_opt_of(&kl_optinfos[i], o->cmd))
+            names[k++] = kl_optinfos[i].name;
     const char *near = kl_nearest(name, names, k);
     int rc = kl_usage(o, "kiln %s has no option --%s%s%s%s", o->cmd->name, name,
                       near ? "; did you mean `--" : "", near ? near : "", near ? "`?" : "");
@@ -144,17 +117,17 @@ static int unknown_option(const struct kl_opts *o, const char *s, size_t n)
     return rc;
 }
 
-static void add_option(struct kl_opts *o, const struct optinfo *p, const char *val)
+static void add_option(struct kl_opts *o, const struct kl_optinfo *p, const char *val)
 {
     o->opt = kl_xgrow(o->opt, sizeof *o->opt, o->nopt);
-    o->opt[o->nopt++] = (struct kl_optval){(enum kl_optid)(p - optinfos), val};
+    o->opt[o->nopt++] = (struct kl_optval){(enum kl_optid)(p - kl_optinfos), val};
 }
 
 /* One option at argv[*i]; takes the next word as its value where it needs one. */
 static int parse_option(struct kl_opts *o, int *i)
 {
     const char *s = o->argv[*i], *val = NULL;
-    const struct optinfo *p = NULL;
+    const struct kl_optinfo *p = NULL;
     if (s[1] == '-') {
         size_t n = strcspn(s + 2, "=");
         p = find_option(o, s + 2, n);
@@ -164,8 +137,8 @@ static int parse_option(struct kl_opts *o, int *i)
             val = s + 3 + n;
     } else {
         for (int k = 0; k < KL_NOPT && !p; k++)
-            if (optinfos[k].letter == s[1] && (optinfos[k].cmds & bit_of(o->cmd)))
-                p = &optinfos[k];
+            if (kl_optinfos[k].letter == s[1] && kl_opt_of(&kl_optinfos[k], o->cmd))
+                p = &kl_optinfos[k];
         if (!p)
             return kl_usage(o, "kiln %s has no option -%c", o->cmd->name, s[1]);
         if (s[2])
