@@ -1,6 +1,6 @@
 # make [O=dir] [V=1] [DEBUG=1] [SAN=address,undefined] [WERROR=1] [CC=clang]
 # make demo | check | check-random [N= SEED=] | check-ulp | golden | bench | lint
-# make install [DESTDIR= PREFIX=] | uninstall | clean
+# make install [DESTDIR= PREFIX= LIBDIR=] | uninstall | man | completions | clean
 O          ?= build
 PREFIX     ?= /usr/local
 BINDIR     ?= $(PREFIX)/bin
@@ -134,31 +134,11 @@ $(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# ---- installing ----
-$(O)/kiln.pc: include/kiln.h
-	@mkdir -p $(@D)
-	@printf 'prefix=%s\nlibdir=%s\nincludedir=%s\n\nName: kiln\nDescription: %s\nVersion: %s\nLibs: -L$${libdir} -lkiln\nLibs.private: -lm -ldl -lpthread\nCflags: -I$${includedir}\n' \
-	    '$(PREFIX)' '$(LIBDIR)' '$(INCLUDEDIR)' 'compile and run tile kernels' '$(VER)' > $@
-install: all $(O)/kiln.pc
-	$(INSTALL) -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
-	$(INSTALL) -m 755 $(O)/kiln $(DESTDIR)$(BINDIR)/kiln
-	$(INSTALL) -m 644 include/kiln.h $(DESTDIR)$(INCLUDEDIR)/kiln.h
-	$(INSTALL) -m 644 $(O)/libkiln.a $(DESTDIR)$(LIBDIR)/libkiln.a
-	$(INSTALL) -m 755 $(O)/$(SO) $(DESTDIR)$(LIBDIR)/$(SO).$(VER)
-	ln -sf $(SO).$(VER) $(DESTDIR)$(LIBDIR)/$(SO).$(SOVER)
-	ln -sf $(SO).$(SOVER) $(DESTDIR)$(LIBDIR)/$(SO)
-	$(INSTALL) -m 644 $(O)/kiln.pc $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
-	@if command -v scdoc >/dev/null; then $(INSTALL) -d $(DESTDIR)$(MANDIR)/man1 && \
-	    scdoc < docs/man/kiln.1.scd > $(DESTDIR)$(MANDIR)/man1/kiln.1; \
-	 else echo "scdoc is missing: no manual page installed"; fi
-uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/kiln $(DESTDIR)$(INCLUDEDIR)/kiln.h $(DESTDIR)$(LIBDIR)/libkiln.a \
-	    $(DESTDIR)$(LIBDIR)/$(SO) $(DESTDIR)$(LIBDIR)/$(SO).$(SOVER) $(DESTDIR)$(LIBDIR)/$(SO).$(VER) \
-	    $(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc $(DESTDIR)$(MANDIR)/man1/kiln.1
+include tools/install.mk
 
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
 
-.PHONY: all clean tests check check-random check-ulp golden lint demo bench install uninstall $(O)/kiln.pc
+.PHONY: all clean tests check check-random check-ulp golden lint demo bench
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

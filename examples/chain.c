@@ -9,7 +9,9 @@
  *     cc -o chain examples/chain.c -Iinclude -Lbuild -lkiln
  *     LD_LIBRARY_PATH=build ./chain [cuda | sim | cpu | interp] [ROWS COLS]
  *
- * Without a GPU it runs on the CPU, where the ways differ little. */
+ * Without a GPU it runs on the CPU, where the ways differ little.
+ *
+ * install-test: interp 40 300 */
 #include <kiln.h>
 #include <stdio.h>
 #include <stdlib.h>

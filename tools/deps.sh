@@ -1,6 +1,7 @@
 #!/bin/sh
-# deps.sh build|check|lint - what must be installed.  Does nothing if all is there; installs the
-# missing Debian packages as root or with sudo; else prints the command to type and fails.
+# deps.sh build|check|lint|extra - what must be installed.  Does nothing if all is there; installs
+# the missing Debian packages as root or with sudo; else prints the command to type and fails.
+# extra: what some tests of `make check` need, which are skipped and counted without it.
 set -u
 what=${1:-build}
 missing=
@@ -25,6 +26,13 @@ check | lint)
     have scdoc || need scdoc
     ;;
 esac
+if [ "$what" = extra ]; then
+    have pkg-config || need pkg-config
+    have cmake || need cmake
+    have zsh || need zsh
+    have fish || need fish
+    have groff || need groff
+fi
 if [ "$what" = lint ]; then
     have clang-tidy || need clang-tidy
     have clang-format || need clang-format

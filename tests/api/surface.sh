@@ -11,11 +11,7 @@ ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAIL $1"; }
 skip() { skipped=$((skipped + 1)); echo "SKIP $1"; }
 
-# ---- the header, alone and twice, in every language it promises ----
-printf '#include "kiln_nn.h"\n#include "kiln_dlpack.h"\n#include "kiln_nn.h"\n' > "$tmp/h.c"
-printf '#include "kiln.h"\n#include "kiln_dlpack.h"\nkiln_options o = KILN_OPTIONS_INIT;\n' >> "$tmp/h.c"
-printf 'int f(void);\nint f(void) { return kiln_version() != KILN_VERSION; }\n' >> "$tmp/h.c"
-cp "$tmp/h.c" "$tmp/h.cc"
+# ---- each header, alone and twice, in every language it promises ----
 header() {
     tool=$1 file=$2
     shift 2
@@ -25,19 +21,32 @@ header() {
         2> "$tmp/log"; then
         ok
     else
-        bad "header: $tool $*"
+        bad "$h: $tool $*"
         sed 10q "$tmp/log"
     fi
 }
-for std in c99 c11 c17 c2x; do
-    header gcc "$tmp/h.c" -std=$std
-    header clang "$tmp/h.c" -std=$std
+for path in include/*.h together; do
+    h=$(basename "$path")
+    case $h in
+    together) printf '#include "%s"\n' $(cd include && ls -r ./*.h) ;;
+    *) printf '#include "%s"\n#include "%s"\n' "$h" "$h" ;;
+    esac > "$tmp/h.c"
+    echo 'extern int none;' >> "$tmp/h.c"
+    if [ "$h" = kiln.h ]; then
+        printf 'extern kiln_options o;\nkiln_options o = KILN_OPTIONS_INIT;\n' >> "$tmp/h.c"
+        printf 'int f(void);\nint f(void) { return kiln_version() != KILN_VERSION; }\n' >> "$tmp/h.c"
+    fi
+    cp "$tmp/h.c" "$tmp/h.cc"
+    for std in c99 c11 c17 c2x; do
+        header gcc "$tmp/h.c" -std=$std
+        header clang "$tmp/h.c" -std=$std
+    done
+    for std in c++11 c++17 c++20; do
+        header g++ "$tmp/h.cc" -std=$std
+        header clang++ "$tmp/h.cc" -std=$std
+    done
+    header gcc "$tmp/h.c" -std=c99 -Wconversion -Wshadow -Wstrict-prototypes -Wundef -Wc++-compat
 done
-for std in c++11 c++17 c++20; do
-    header g++ "$tmp/h.cc" -std=$std
-    header clang++ "$tmp/h.cc" -std=$std
-done
-header gcc "$tmp/h.c" -std=c99 -Wconversion -Wshadow -Wstrict-prototypes -Wundef -Wc++-compat
 
 # ---- what the library exports: the public names and nothing else ----
 if command -v nm > /dev/null; then
