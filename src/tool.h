@@ -24,6 +24,13 @@ kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args,
                          const kl_tool_emit_opts *opts, char **text, kiln_diags **diags);
 void kl_tool_free(kiln_context *ctx, char *text);
 
+/* ---- formatting ---- */
+
+/* A source in the project's form, in *out (n bytes and a NUL), freed by kl_tool_free.  KILN_E_COMPILE: it does not
+ * parse.  What it includes is not read. */
+kiln_status kl_tool_format(kiln_context *ctx, const char *name, const char *text, size_t length,
+                           char **out, size_t *n, kiln_diags **diags);
+
 /* ---- a kernel's resolved launch, without running it ---- */
 
 typedef struct kl_tool_param {

@@ -85,7 +85,7 @@ each() {
 
 replay() { # replay FOLDER VARIANTS: fuzz targets on the sources of the tree and variants of them
     rc=0
-    for t in parse case compile; do
+    for t in parse case compile fmt; do
         echo "== $t"
         "$1/tests/replay/$t" -n "$2" kernels/*.kiln tests/run/*.kiln tests/diag/*.kiln \
             tests/lang/*.kiln || rc=1

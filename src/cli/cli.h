@@ -60,6 +60,7 @@ int kl_cmd_run(const struct kl_opts *o);
 int kl_cmd_check(const struct kl_opts *o);
 int kl_cmd_emit(const struct kl_opts *o);
 int kl_cmd_test(const struct kl_opts *o);
+int kl_cmd_fmt(const struct kl_opts *o);
 int kl_cmd_doctor(const struct kl_opts *o);
 int kl_cmd_help(const struct kl_opts *o);
 int kl_cmd_completion(const struct kl_opts *o);
@@ -102,6 +103,8 @@ struct kl_outfile {
     bool linked; /* tmp exists in the file system */
 };
 bool kl_outfile_open(struct kl_outfile *f, const char *path, struct kl_msg *m);
+/* The permissions of the file that it replaces. */
+bool kl_outfile_like(struct kl_outfile *f, const char *path);
 bool kl_outfile_write(struct kl_outfile *f, const void *p, size_t n, struct kl_msg *m);
 bool kl_outfile_commit(struct kl_outfile *f, struct kl_msg *m);
 void kl_outfile_drop(struct kl_outfile *f);

@@ -50,4 +50,9 @@ kl_fn *kl_lower(kl_arena *a, const kl_module_ast *m, const kl_bound *bd, kl_diag
 kiln_param_info *kl_reflect(kl_arena *a, const kl_module_ast *m, const kl_node *kernel);
 const kl_node *kl_find_kernel(const kl_module_ast *m, const char *name);
 
+/* The source in the project's form (fmt.c).  false: it does not parse; errors in d.  Raises
+ * KILN_E_INTERNAL, with nothing in out to be used, should tokens, comments or tree differ. */
+bool kl_format(kl_arena *a, const char *name, const char *text, size_t len, kl_buf *out,
+               kl_diags *d);
+
 #endif

@@ -116,6 +116,38 @@ kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args,
     return kl_call_end(&c, s, diags);
 }
 
+struct formatting {
+    const char *name, *text;
+    size_t length;
+    kl_buf out;
+};
+
+static kiln_status format(struct kl_call *c, void *arg)
+{
+    struct formatting *f = arg;
+    return kl_format(&c->tmp, f->name, f->text, f->length, &f->out, c->d) ? KILN_OK
+                                                                          : KILN_E_COMPILE;
+}
+
+kiln_status kl_tool_format(kiln_context *ctx, const char *name, const char *text, size_t length,
+                           char **out, size_t *n, kiln_diags **diags)
+{
+    struct kl_call c;
+    if (diags)
+        *diags = NULL;
+    *out = NULL;
+    *n = 0;
+    kiln_status s = kl_call_begin(&c, &ctx->al);
+    if (s)
+        return s;
+    struct formatting f = {name, text, length, {.a = &c.tmp}};
+    s = kl_guarded(&c, NULL, format, &f);
+    if (!s)
+        s = hand_over(ctx, &f.out, out);
+    *n = *out ? f.out.n : 0;
+    return kl_call_end(&c, s, diags);
+}
+
 static kiln_status print_ops(struct kl_call *c, void *arg)
 {
     (void)c;
