@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/diag.h"
+#include "cli/safetensors.h"
 
 /* Poison by type, two patterns.  Floats: signalling NaNs with a payload, which arithmetic never
  * gives.  bool: no value that a kernel stores.  Integers: any pattern may be a real value, so a
@@ -141,7 +142,20 @@ static bool allocate(struct kl_arr *r, struct kl_msg *m)
     return r->data != NULL;
 }
 
-bool kl_arr_read(struct kl_arr *r, const char *text, struct kl_msg *m)
+/* FILE.safetensors[:NAME]. */
+static bool read_safetensors(struct kl_arr *r, const char *text, size_t len, const char *name,
+                             struct kl_msg *m)
+{
+    char why[700], *path = kl_xstrndup(text, len);
+    bool ok = kl_st_open(path, name, r->p->name, &r->file, why, sizeof why);
+    if (!ok)
+        kl_msg(m, KL_RC_USAGE, "%s: cannot read %s: %s", r->p->name, path, why);
+    free(path);
+    return ok;
+}
+
+/* FILE.npy or FILE:TYPE. */
+static bool read_npy(struct kl_arr *r, const char *text, struct kl_msg *m)
 {
     char why[300], *path = kl_xstrndup(text, strlen(text));
     char *colon = strrchr(path, ':');
@@ -174,7 +188,15 @@ bool kl_arr_read(struct kl_arr *r, const char *text, struct kl_msg *m)
         ok = true;
     }
     free(path);
-    if (!ok)
+    return ok;
+}
+
+bool kl_arr_read(struct kl_arr *r, const char *text, struct kl_msg *m)
+{
+    size_t len;
+    const char *name;
+    if (!(kl_st_path(text, &len, &name) ? read_safetensors(r, text, len, name, m)
+                                        : read_npy(r, text, m)))
         return false;
     const struct kl_npy *h = &r->file.head;
     r->elem = h->elem;
@@ -219,22 +241,38 @@ static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *t
     return ok;
 }
 
+/* The latest array of that name in the kernels before. */
+static const struct kl_arr *earlier_array(const struct kl_args *a, const char *name)
+{
+    for (const struct kl_earlier *e = a->before; e; e = e->before) {
+        const struct kl_arr *r = kl_args_find(e->args, name);
+        if (r)
+            return r;
+    }
+    return NULL;
+}
+
+/* @NAME: an array with a value of its own here, else one of the kernels before. */
 static bool set_alias(struct kl_args *a, const kiln_param_info *p, const char *text,
                       struct kl_msg *m)
 {
-    const kiln_param_info *q = text[1] ? kl_param_find(a->k, text + 1, m) : NULL;
-    if (!text[1])
+    const char *name = text + 1;
+    if (!*name)
         return kl_msg(m, KL_RC_USAGE, "%s=@: the name of an array is missing", p->name);
-    if (!q)
+    const struct kl_arr *own = kl_args_find(a, name), *of = own && !own->alias ? own : NULL;
+    if (!of)
+        of = earlier_array(a, name);
+    if (!of && !kl_param_find(a->k, name, m))
         return false;
-    const struct kl_arr *of = kl_args_find(a, q->name);
-    if (!of || of->alias)
-        return kl_msg(m, KL_RC_USAGE, "%s=%s: %s is not given a value of its own", p->name, text,
-                      q->name);
+    if (!of)
+        return kl_msg(m, KL_RC_USAGE, "%s=%s: %s is not given a value of its own%s", p->name, text,
+                      name, a->before ? ", and no kernel before has it" : "");
     struct kl_arr *r = add_array(a, p);
     *r = *of;
     r->p = p;
-    r->alias = q->name;
+    r->alias = of->p->name;
+    r->made = false; /* whoever made it has written it by then */
+    r->shared = of != own;
     r->owned = NULL;
     r->file.block = NULL;
     add_arg(a, r);
@@ -332,8 +370,14 @@ static bool set_one(struct kl_args *a, const kiln_param_info *p, const struct kl
 bool kl_args_set(struct kl_args *a, kiln_kernel *k, const struct kl_assign *as, size_t n,
                  unsigned flags, struct kl_msg *m)
 {
+    return kl_args_set_after(a, k, as, n, flags, NULL, m);
+}
+
+bool kl_args_set_after(struct kl_args *a, kiln_kernel *k, const struct kl_assign *as, size_t n,
+                       unsigned flags, const struct kl_earlier *before, struct kl_msg *m)
+{
     size_t np = kiln_kernel_param_count(k);
-    *a = (struct kl_args){.k = k};
+    *a = (struct kl_args){.k = k, .before = before};
     a->arg = kl_xalloc((np + 1) * sizeof *a->arg);
     a->arr = kl_xalloc((np + 1) * sizeof *a->arr);
     for (size_t i = 0; i < n; i++) {
@@ -503,6 +547,8 @@ char *kl_elem_text(enum kl_elem e, uint64_t bits, char buf[32])
                 again == bits)
                 break;
         }
+        if (strchr(buf, 'e') && fabs(v) >= 1 && fabs(v) < 1e6) /* 40 rather than 4e+01 */
+            snprintf(buf, 32, "%.*g", 6, v);
     }
     return buf;
 }

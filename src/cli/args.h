@@ -21,12 +21,20 @@ struct kl_arr {
     bool dense;           /* row-major without gaps */
     bool made;            /* allocated here for the kernel to write, and poisoned */
     const char *alias;    /* the parameter whose memory this is, or NULL */
+    bool shared;          /* that one belongs to a kernel before this one */
     struct kl_npyfile file;
     void *owned;
 };
 
+/* Arguments of the kernels that run before, the latest first. */
+struct kl_earlier {
+    const struct kl_args *args;
+    const struct kl_earlier *before;
+};
+
 struct kl_args {
     kiln_kernel *k;
+    const struct kl_earlier *before; /* where @NAME is looked for, too */
     kiln_arg *arg; /* for the calls of kiln.h */
     size_t n;
     struct kl_arr *arr; /* those that have a value or were allocated */
@@ -43,6 +51,8 @@ enum {
 /* Give the parameters of k their values.  On failure *a is empty and m says why. */
 bool kl_args_set(struct kl_args *a, kiln_kernel *k, const struct kl_assign *as, size_t n,
                  unsigned flags, struct kl_msg *m);
+bool kl_args_set_after(struct kl_args *a, kiln_kernel *k, const struct kl_assign *as, size_t n,
+                       unsigned flags, const struct kl_earlier *before, struct kl_msg *m);
 /* Allocate and poison what is not given and is only written (optional arrays only if listed in
  * wanted, NULL-terminated).  KILN_OK, or a status with diags or a message in m (m->rc set). */
 kiln_status kl_args_outputs(struct kl_args *a, const char *const *wanted, unsigned flags,
@@ -50,7 +60,7 @@ kiln_status kl_args_outputs(struct kl_args *a, const char *const *wanted, unsign
 void kl_args_free(struct kl_args *a);
 struct kl_arr *kl_args_find(const struct kl_args *a, const char *name); /* NULL: no value */
 
-/* FILE or FILE:TYPE into r, which keeps r->p. */
+/* FILE, FILE:TYPE, FILE.safetensors[:NAME] into r, which keeps r->p. */
 bool kl_arr_read(struct kl_arr *r, const char *text, struct kl_msg *m);
 void kl_arr_free(struct kl_arr *r);
 

@@ -41,7 +41,11 @@ bool kl_opt_of(const struct kl_optinfo *p, const struct kl_cmdinfo *c); /* c has
 /* A command line after parsing: options in order, then positional arguments in order. */
 struct kl_opts {
     const struct kl_cmdinfo *cmd;
-    struct kl_optval { enum kl_optid id; const char *val; } *opt;
+    struct kl_optval {
+        enum kl_optid id;
+        const char *val;
+        size_t at; /* how many positional arguments stand before it */
+    } *opt;
     size_t nopt;
     const char **arg;
     size_t narg;
@@ -60,6 +64,7 @@ int kl_cmd_run(const struct kl_opts *o);
 int kl_cmd_check(const struct kl_opts *o);
 int kl_cmd_emit(const struct kl_opts *o);
 int kl_cmd_test(const struct kl_opts *o);
+int kl_cmd_data(const struct kl_opts *o);
 int kl_cmd_fmt(const struct kl_opts *o);
 int kl_cmd_doctor(const struct kl_opts *o);
 int kl_cmd_help(const struct kl_opts *o);

@@ -28,26 +28,32 @@ static bool add(struct kl_assigns *a, const char *word, bool define)
     return true;
 }
 
-static int read_all(struct kl_assigns *a, const struct kl_opts *o)
+static int read_all(struct kl_assigns *a, const struct kl_opts *o, const struct kl_part *p)
 {
-    if (!o->narg)
-        return kl_usage(o, "kiln %s needs a file", o->cmd->name);
-    for (size_t i = 1; i < o->narg; i++)
+    for (size_t i = p->arg0; i < p->arg1; i++)
         if (!add(a, o->arg[i], false))
             return kl_usage(o, "`%s` is not of the form NAME=VALUE", o->arg[i]);
-    for (size_t i = 0; i < o->nopt; i++)
+    for (size_t i = p->opt0; i < p->opt1; i++)
         if (o->opt[i].id == KL_OPT_define && !add(a, o->opt[i].val, true))
             return kl_usage(o, "-D %s: it must be NAME=VALUE", o->opt[i].val);
     return 0;
 }
 
-int kl_assigns_read(struct kl_assigns *a, const struct kl_opts *o)
+int kl_assigns_read_part(struct kl_assigns *a, const struct kl_opts *o, const struct kl_part *p)
 {
     *a = (struct kl_assigns){0};
-    int rc = read_all(a, o);
+    int rc = read_all(a, o, p);
     if (rc)
         kl_assigns_free(a);
     return rc;
+}
+
+int kl_assigns_read(struct kl_assigns *a, const struct kl_opts *o)
+{
+    *a = (struct kl_assigns){0};
+    if (!o->narg)
+        return kl_usage(o, "kiln %s needs a file", o->cmd->name);
+    return kl_assigns_read_part(a, o, &(struct kl_part){1, o->narg, 0, o->nopt});
 }
 
 void kl_assigns_free(struct kl_assigns *a)

@@ -13,6 +13,12 @@ struct kl_assigns {
 };
 /* The first positional argument is FILE; the others must be NAME=VALUE.  0 or an exit code. */
 int kl_assigns_read(struct kl_assigns *a, const struct kl_opts *o);
+/* The same for a part of the command line: arguments [arg0, arg1), all NAME=VALUE, and options
+ * [opt0, opt1). */
+struct kl_part {
+    size_t arg0, arg1, opt0, opt1;
+};
+int kl_assigns_read_part(struct kl_assigns *a, const struct kl_opts *o, const struct kl_part *p);
 /* One NAME=VALUE; false if it is none.  The name is allocated. */
 bool kl_assign_split(const char *word, struct kl_assign *out);
 void kl_assigns_free(struct kl_assigns *a);
@@ -41,6 +47,13 @@ int kl_verify_open(struct kl_verify *v, struct kl_session *s, kiln_kernel *k,
 int kl_verify_run(struct kl_verify *v, const struct kl_args *run, const struct kl_assigns *as,
                   const char *const *wanted);
 void kl_verify_close(struct kl_verify *v);
+
+/* ---- several kernels (chain.c) ---- */
+
+/* Launch one after the other.  On a GPU several of them work on arrays of the device: each is
+ * copied there once, and what was written is copied back at the end.  *failed: which one. */
+kiln_status kl_chain_launch(struct kl_session *s, struct kl_args *const *run, size_t n,
+                            size_t *failed, kiln_diags **diags);
 
 /* ---- --time (time.c) ---- */
 

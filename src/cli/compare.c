@@ -96,6 +96,8 @@ void kl_compare(const struct kl_arr *got, const struct kl_arr *ref, const struct
         case KL_TOL_REL: bad |= err > tol->v * fmax(fabs(r), scale); break;
         case KL_TOL_DEFAULT: bad |= !flt && !same; break;
         }
+        if (bad && c->nfirst < KL_CMP_FIRST)
+            c->first[c->nfirst++] = i;
         if (bad ? !c->beyond : !c->beyond && err > far)
             c->worst = i, far = err;
         c->beyond += bad;

@@ -16,6 +16,7 @@ struct kl_tol {
 };
 bool kl_tol_parse(const char *s, struct kl_tol *out); /* "2ulp", "1e-5", "0" */
 
+enum { KL_CMP_FIRST = 5 };
 struct kl_cmp {
     uint64_t count;
     uint64_t differ;     /* elements whose bits differ (values, if the types differ) */
@@ -26,6 +27,8 @@ struct kl_cmp {
     double limit;        /* of the tolerance, in its own unit */
     uint64_t beyond;     /* elements outside an elementwise tolerance */
     uint64_t worst;      /* the first element beyond, else the one with the largest error */
+    uint32_t nfirst;
+    uint64_t first[KL_CMP_FIRST]; /* the first elements beyond */
     bool ok;
 };
 /* Shapes must be equal.  Types may differ: the reference is then not rounded first. */

@@ -120,7 +120,7 @@ static int unknown_option(const struct kl_opts *o, const char *s, size_t n)
 static void add_option(struct kl_opts *o, const struct kl_optinfo *p, const char *val)
 {
     o->opt = kl_xgrow(o->opt, sizeof *o->opt, o->nopt);
-    o->opt[o->nopt++] = (struct kl_optval){(enum kl_optid)(p - kl_optinfos), val};
+    o->opt[o->nopt++] = (struct kl_optval){(enum kl_optid)(p - kl_optinfos), val, o->narg};
 }
 
 /* One option at argv[*i]; takes the next word as its value where it needs one. */

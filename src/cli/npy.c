@@ -252,7 +252,7 @@ bool kl_npy_view(struct kl_npy *n, enum kl_elem as, char *msg, size_t nmsg)
     return true;
 }
 
-bool kl_npy_open(const char *path, struct kl_npyfile *out, char *msg, size_t nmsg)
+bool kl_npy_map(const char *path, struct kl_npyfile *out, char *msg, size_t nmsg)
 {
     struct stat st;
     memset(out, 0, sizeof *out);
@@ -263,7 +263,6 @@ bool kl_npy_open(const char *path, struct kl_npyfile *out, char *msg, size_t nms
             close(fd);
         return FAIL(msg, nmsg, "%s", strerror(err));
     }
-    bool ok = false;
     if (!S_ISREG(st.st_mode)) {
         snprintf(msg, nmsg, S_ISDIR(st.st_mode) ? "it is a directory" : "it is no regular file");
     } else if (st.st_size == 0) {
@@ -275,15 +274,13 @@ bool kl_npy_open(const char *path, struct kl_npyfile *out, char *msg, size_t nms
         out->block = mmap(NULL, out->blocklen, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
         if (out->block == MAP_FAILED)
             out->block = NULL, snprintf(msg, nmsg, "cannot map it: %s", strerror(errno));
-        else
-            ok = kl_npy_parse(out->block, out->blocklen, (uint64_t)st.st_size, &out->head, msg,
-                              nmsg);
     }
     close(fd);
-    if (!ok) {
-        kl_npy_close(out);
-        return false;
-    }
+    return out->block != NULL;
+}
+
+bool kl_npy_settle(struct kl_npyfile *out, char *msg, size_t nmsg)
+{
     out->data = (char *)out->block + out->head.offset;
     if (out->head.offset % out->head.bytes) { /* an odd header length: legal, but unaligned */
         void *copy = NULL;
@@ -297,6 +294,17 @@ bool kl_npy_open(const char *path, struct kl_npyfile *out, char *msg, size_t nms
         out->copied = true;
     }
     return true;
+}
+
+bool kl_npy_open(const char *path, struct kl_npyfile *out, char *msg, size_t nmsg)
+{
+    if (!kl_npy_map(path, out, msg, nmsg))
+        return false;
+    if (!kl_npy_parse(out->block, out->blocklen, out->blocklen, &out->head, msg, nmsg)) {
+        kl_npy_close(out);
+        return false;
+    }
+    return kl_npy_settle(out, msg, nmsg);
 }
 
 void kl_npy_close(struct kl_npyfile *f)

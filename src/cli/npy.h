@@ -36,6 +36,10 @@ struct kl_npyfile {
     bool copied;
 };
 bool kl_npy_open(const char *path, struct kl_npyfile *out, char *msg, size_t nmsg);
+/* The parts of it that other formats use: map a regular file that is not empty; and, with head
+ * filled in, point data at the elements, copied if they are not aligned. */
+bool kl_npy_map(const char *path, struct kl_npyfile *out, char *msg, size_t nmsg);
+bool kl_npy_settle(struct kl_npyfile *out, char *msg, size_t nmsg);
 void kl_npy_close(struct kl_npyfile *f);
 
 /* The header of a dense row-major array; returns its length, a multiple of 64.  Types that .npy

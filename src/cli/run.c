@@ -1,126 +1,147 @@
-/* run.c - `kiln run`: one launch, its outputs, and what was asked about it.
+/* run.c - `kiln run`: launches, their outputs, and what was asked about them.
  *
- * Everything that can be wrong with the command line, files and shapes is found before the launch;
- * output files get their names only after it. */
+ * A command line holds one kernel, or several with --then between them; each has its own words and
+ * its own -o and -D.  Everything that can be wrong with the command line, files and shapes is found
+ * before the first launch; output files get their names only after the last one. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "cli/compare.h"
+#include "cli/output.h"
 #include "tool.h"
+
+/* One kernel of the command line. */
+struct stage {
+    const char *spec; /* FILE:KERNEL */
+    struct kl_part part;
+    struct kl_session s; /* the context is that of the first stage */
+    struct kl_assigns as;
+    struct kl_args args;
+    struct kl_earlier link; /* of the next stage: what stands before it */
+    kiln_kernel *k;
+    const char **wanted; /* names of -o, NULL-terminated */
+    kiln_spec *time;     /* with --time */
+};
 
 struct run {
     const struct kl_opts *o;
-    struct kl_session s;
-    struct kl_assigns as;
-    struct kl_args args;
-    kiln_kernel *k;
-    const char **wanted; /* names of -o, NULL-terminated */
-    struct kl_outfile *out;
-    size_t nout;
-    kiln_spec *spec; /* with --time */
-    struct kl_verify verify;
+    struct stage *st;
+    size_t n;
+    struct kl_outputs out;
+    struct kl_verify verify; /* of the last stage */
 };
 
-/* ---- -o NAME=FILE ---- */
+/* ---- the command line ---- */
 
-static int read_outputs(struct run *r)
+/* Cut the command line at each --then. */
+static int read_stages(struct run *r)
 {
-    r->wanted = kl_xalloc((r->o->nopt + 1) * sizeof *r->wanted);
-    r->out = kl_xalloc((r->o->nopt + 1) * sizeof *r->out);
-    for (size_t i = 0; i < r->o->nopt; i++) {
-        struct kl_assign a;
-        if (r->o->opt[i].id != KL_OPT_output)
+    const struct kl_opts *o = r->o;
+    r->st = kl_xalloc((o->nopt + 1) * sizeof *r->st);
+    if (!o->narg || (o->nopt && o->opt[0].id == KL_OPT_then && !o->opt[0].at))
+        return kl_usage(o, "kiln run needs a file");
+    r->st[0].spec = o->arg[0];
+    r->st[0].part = (struct kl_part){.arg0 = 1};
+    r->n = 1;
+    for (size_t i = 0; i < o->nopt; i++) {
+        struct kl_part *p = &r->st[r->n - 1].part;
+        if (o->opt[i].id != KL_OPT_then)
             continue;
-        if (!kl_assign_split(r->o->opt[i].val, &a))
-            return kl_usage(r->o, "-o %s: it must be NAME=FILE", r->o->opt[i].val);
-        for (size_t j = 0; j < r->nout; j++)
-            if (strcmp(r->wanted[j], a.name) == 0 || strcmp(r->out[j].path, a.value) == 0) {
-                free((char *)a.name);
-                return kl_usage(r->o, "-o %s: the same array or file twice", r->o->opt[i].val);
-            }
-        r->wanted[r->nout] = a.name;
-        r->out[r->nout++] = (struct kl_outfile){.path = a.value, .fd = -1};
+        if (o->opt[i].at < p->arg0)
+            return kl_usage(o, "kiln run needs a file before --then");
+        p->arg1 = o->opt[i].at;
+        p->opt1 = i;
+        r->st[r->n++] = (struct stage){
+            .spec = o->opt[i].val, .part = {.arg0 = o->opt[i].at, .opt0 = i + 1}};
+    }
+    r->st[r->n - 1].part.arg1 = o->narg;
+    r->st[r->n - 1].part.opt1 = o->nopt;
+    return 0;
+}
+
+static int read_words(struct run *r)
+{
+    struct kl_msg m;
+    for (size_t i = 0; i < r->n; i++) {
+        struct stage *s = &r->st[i];
+        size_t n = 0;
+        int rc = kl_assigns_read_part(&s->as, r->o, &s->part);
+        if (rc)
+            return rc;
+        for (size_t k = s->part.opt0; k < s->part.opt1; k++)
+            if (r->o->opt[k].id == KL_OPT_output &&
+                !kl_outputs_add(&r->out, r->o->opt[k].val, i, &m))
+                return kl_usage(r->o, "%s", m.text);
+        s->wanted = kl_xalloc((r->out.n + 1) * sizeof *s->wanted);
+        for (size_t k = 0; k < r->out.n; k++)
+            if (r->out.v[k].stage == i)
+                s->wanted[n++] = r->out.v[k].name;
     }
     return 0;
+}
+
+/* With no compiler named the library says nothing, as a host may want it so.  Here somebody waits
+ * for a kernel that runs a hundred times slower. */
+static void say_interpreted(const struct run *r, kiln_device device)
+{
+    const char *cc = getenv("KILN_CC");
+    if (device != KILN_DEVICE_AUTO || r->st[0].s.opt.cc || !kl_tool_cpu_level() ||
+        kiln_context_device(r->st[0].s.ctx) != KILN_DEVICE_INTERP)
+        return;
+    fprintf(stderr, "%swarning[K1803]%s: kernels are interpreted: %s\n",
+            r->o->color_err ? "\033[1;35m" : "", r->o->color_err ? "\033[0m" : "",
+            cc && !*cc ? "the compiler is turned off (KILN_CC is empty)"
+                       : "no C compiler was found; on Debian: apt install gcc (or clang)");
+}
+
+static int load(struct run *r, kiln_device device)
+{
+    int rc = kl_session_open(&r->st[0].s, r->o, device, 0, false);
+    if (!rc)
+        say_interpreted(r, device);
+    for (size_t i = 0; i < r->n && !rc; i++) {
+        struct stage *s = &r->st[i];
+        s->s.o = r->o;
+        s->s.ctx = r->st[0].s.ctx;
+        rc = kl_session_load(&s->s, s->spec);
+        if (!rc)
+            rc = kl_session_kernel(s->s.mod, s->s.path, s->s.want, &s->k);
+    }
+    return rc;
 }
 
 static int open_outputs(struct run *r)
 {
     struct kl_msg m;
-    for (size_t i = 0; i < r->nout; i++) {
-        const kiln_param_info *p = kl_param_find(r->k, r->wanted[i], &m);
+    for (size_t i = 0; i < r->out.n; i++) {
+        const struct kl_output *w = &r->out.v[i];
+        const char *path = r->out.file[w->file].path;
+        const kiln_param_info *p = kl_param_find(r->st[w->stage].k, w->name, &m);
         if (!p)
             return kl_fail(m.rc, "-o: %s", m.text);
         if (p->kind != KILN_PARAM_ARRAY || !p->writes)
-            return kl_fail(KL_RC_USAGE, "-o %s=%s: %s", p->name, r->out[i].path,
+            return kl_fail(KL_RC_USAGE, "-o %s=%s: %s", p->name, path,
                            p->kind == KILN_PARAM_ARRAY ? "the kernel does not write this array"
                                                        : "it is no array");
-        if (!kl_outfile_open(&r->out[i], r->out[i].path, &m))
-            return kl_fail(m.rc, "%s", m.text);
     }
-    return 0;
-}
-
-static bool write_array(struct kl_outfile *f, const struct kl_arr *a, struct kl_msg *m)
-{
-    enum { ROW = 1 << 16 };
-    char head[KL_NPY_HEADER];
-    uint32_t w = kl_elems[a->elem].bytes;
-    size_t n = kl_npy_header(a->elem, a->ndim, a->shape, head);
-    if (!kl_outfile_write(f, head, n, m))
-        return false;
-    if (a->dense)
-        return kl_outfile_write(f, a->data, (size_t)(a->count * w), m);
-    char *row = kl_xalloc((size_t)ROW * w); /* strided: collected in row-major order */
-    bool ok = true;
-    for (uint64_t i = 0; i < a->count && ok;) {
-        uint64_t k = 0;
-        for (; k < ROW && i < a->count; k++, i++)
-            memcpy(row + k * w, kl_arr_at(a, i), w);
-        ok = kl_outfile_write(f, row, (size_t)(k * w), m);
-    }
-    free(row);
-    return ok;
+    return kl_outputs_open(&r->out, &m) ? 0 : kl_fail(m.rc, "%s", m.text);
 }
 
 static int write_outputs(struct run *r)
 {
     struct kl_msg m;
-    char shape[200];
-    for (size_t i = 0; i < r->nout; i++) {
-        const struct kl_arr *a = kl_args_find(&r->args, r->wanted[i]);
-        if (!write_array(&r->out[i], a, &m))
-            return kl_fail(m.rc, "%s", m.text);
-    }
-    for (size_t i = 0; i < r->nout; i++) { /* all are complete: now they get their names */
-        const struct kl_arr *a = kl_args_find(&r->args, r->wanted[i]);
-        if (!kl_outfile_commit(&r->out[i], &m))
-            return kl_fail(m.rc, "%s", m.text);
-        printf("%s  %s[%s] -> %s", a->p->name, kl_elems[a->elem].name,
-               kl_shape_text(a->ndim, a->shape, shape, sizeof shape), r->out[i].path);
-        if (kl_npy_knows(a->elem))
-            printf("\n");
-        else
-            printf(" (as u%u; read it as %s:%s)\n", kl_elems[a->elem].bytes, r->out[i].path,
-                   kl_elems[a->elem].name);
-    }
-    return 0;
-}
-
-static bool is_wanted(const struct run *r, const char *name)
-{
-    for (size_t i = 0; i < r->nout; i++)
-        if (strcmp(r->wanted[i], name) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < r->out.n; i++)
+        r->out.v[i].arr = kl_args_find(&r->st[r->out.v[i].stage].args, r->out.v[i].name);
+    return kl_outputs_write(&r->out, stdout, &m) ? 0 : kl_fail(m.rc, "%s", m.text);
 }
 
 /* ---- elements that nothing wrote ---- */
 
 /* Integers may be written with the very value of the poison.  If a second run has the same
- * inputs, it tells: elements that follow the second pattern were not written. */
-static uint64_t confirm(struct run *r, struct kl_arr *a, bool *sure)
+ * inputs, it tells: elements that follow the second pattern were not written.  Beside other
+ * kernels (*sure is false) it has not. */
+static uint64_t confirm(struct stage *r, struct kl_arr *a, bool *sure)
 {
     uint64_t n = 0;
     uint32_t w = kl_elems[a->elem].bytes;
@@ -145,11 +166,11 @@ static uint64_t confirm(struct run *r, struct kl_arr *a, bool *sure)
     return n;
 }
 
-static void report_unwritten(struct run *r)
+static void report_unwritten(struct stage *r, bool alone)
 {
     for (size_t i = 0; i < r->args.narr; i++) {
         struct kl_arr *a = &r->args.arr[i];
-        bool sure = true;
+        bool sure = alone;
         uint64_t n = a->made ? kl_arr_poisoned(a) : 0;
         if (n && !kl_is_float(a->elem) && a->elem != KL_bool)
             n = confirm(r, a, &sure);
@@ -159,54 +180,87 @@ static void report_unwritten(struct run *r)
     }
 }
 
-/* ---- the command ---- */
+/* ---- the launches ---- */
 
-static int launch(struct run *r)
+/* Values of stage i, from the command line and from the stages before. */
+static int give(struct run *r, size_t i)
+{
+    struct kl_msg m;
+    struct stage *s = &r->st[i], *last = i ? s - 1 : NULL;
+    if (last)
+        s->link = (struct kl_earlier){&last->args, i > 1 ? &last->link : NULL};
+    if (kl_args_set_after(&s->args, s->k, s->as.v, s->as.n, 0, last ? &s->link : NULL, &m))
+        return 0;
+    return kl_fail(m.rc, "%s", m.text);
+}
+
+/* Memory for what it writes; code, if it is to be timed. */
+static int prepare(struct run *r, struct stage *s)
 {
     struct kl_msg m = {0};
     kiln_diags *d = NULL;
-    kiln_status st;
-    if (!kl_args_set(&r->args, r->k, r->as.v, r->as.n, 0, &m))
-        return kl_fail(m.rc, "%s", m.text);
-    int rc = open_outputs(r);
-    if (!rc)
-        rc = kl_verify_open(&r->verify, &r->s, r->k, r->wanted);
-    if (rc)
-        return rc;
-    st = kl_args_outputs(&r->args, r->wanted, 0, &d, &m);
+    kiln_status st = kl_args_outputs(&s->args, s->wanted, 0, &d, &m);
     if (st && m.rc)
         return kl_fail(m.rc, "%s", m.text);
-    for (size_t i = 0; !st && i < r->nout; i++)
-        if (!kl_args_find(&r->args, r->wanted[i]))
-            return kl_fail(KL_RC_USAGE, "-o %s=%s: the kernel also reads %s, so it must be given",
-                           r->wanted[i], r->out[i].path, r->wanted[i]);
-    if (!st && kl_opt_given(r->o, KL_OPT_time)) {
-        st = kiln_specialize(r->k, r->args.arg, r->args.n, &r->spec, &d);
-        if (!st) { /* its warnings come again with the launch */
-            kiln_diags_free(d);
-            d = NULL;
-        }
-    }
-    if (!st)
-        st = kiln_launch(r->k, NULL, r->args.arg, r->args.n, &d);
+    for (size_t i = 0; !st && s->wanted[i]; i++)
+        if (!kl_args_find(&s->args, s->wanted[i]))
+            return kl_fail(KL_RC_USAGE, "-o %s: the kernel also reads %s, so it must be given",
+                           s->wanted[i], s->wanted[i]);
+    if (!st && kl_opt_given(r->o, KL_OPT_time))
+        st = kiln_specialize(s->k, s->args.arg, s->args.n, &s->time, &d);
     if (st)
-        return kl_session_fail(&r->s, st, d);
-    kl_show_diags(d, stderr, r->o->color_err);
+        return kl_session_fail(&s->s, st, d);
+    kiln_diags_free(d); /* warnings come again with the launch */
     return 0;
 }
 
-/* With no compiler named the library says nothing, as a host may want it so.  Here somebody waits
- * for a kernel that runs a hundred times slower. */
-static void say_interpreted(const struct run *r, kiln_device device)
+static int launch(struct run *r)
 {
-    const char *cc = getenv("KILN_CC");
-    if (device != KILN_DEVICE_AUTO || r->s.opt.cc || !kl_tool_cpu_level() ||
-        kiln_context_device(r->s.ctx) != KILN_DEVICE_INTERP)
-        return;
-    fprintf(stderr, "%swarning[K1803]%s: kernels are interpreted: %s\n",
-            r->o->color_err ? "\033[1;35m" : "", r->o->color_err ? "\033[0m" : "",
-            cc && !*cc ? "the compiler is turned off (KILN_CC is empty)"
-                       : "no C compiler was found; on Debian: apt install gcc (or clang)");
+    kiln_diags *d = NULL;
+    size_t failed;
+    struct stage *last = &r->st[r->n - 1];
+    int rc = give(r, 0);
+    if (!rc)
+        rc = open_outputs(r);
+    if (!rc)
+        rc = kl_verify_open(&r->verify, &last->s, last->k, last->wanted);
+    if (!rc)
+        rc = prepare(r, &r->st[0]);
+    for (size_t i = 1; i < r->n && !rc; i++) {
+        rc = give(r, i);
+        if (!rc)
+            rc = prepare(r, &r->st[i]);
+    }
+    if (rc)
+        return rc;
+    struct kl_args **run = kl_xalloc(r->n * sizeof *run);
+    for (size_t i = 0; i < r->n; i++)
+        run[i] = &r->st[i].args;
+    kiln_status st = kl_chain_launch(&r->st[0].s, run, r->n, &failed, &d);
+    free(run);
+    return st ? kl_session_fail(&r->st[failed].s, st, d) : 0;
+}
+
+/* ---- the command ---- */
+
+/* Whether a later kernel works on the memory of an array. */
+static bool goes_on(const struct run *r, size_t stage, const struct kl_arr *a)
+{
+    for (size_t i = stage + 1; i < r->n; i++)
+        for (size_t k = 0; k < r->st[i].args.narr; k++)
+            if (r->st[i].args.arr[k].data == a->data)
+                return true;
+    return false;
+}
+
+static void summaries(struct run *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        for (size_t k = 0; k < r->st[i].args.narr; k++) {
+            const struct kl_arr *a = &r->st[i].args.arr[k];
+            if (a->p->writes && !kl_outputs_wants(&r->out, i, a->p->name) && !goes_on(r, i, a))
+                kl_summary(a, stdout);
+        }
 }
 
 static int run(struct run *r)
@@ -218,32 +272,30 @@ static int run(struct run *r)
         return KL_RC_USAGE;
     if (kl_opt_given(r->o, KL_OPT_tol) && !kl_opt_given(r->o, KL_OPT_verify))
         return kl_usage(r->o, "--tol needs --verify");
-    int rc = kl_assigns_read(&r->as, r->o);
+    int rc = read_stages(r);
     if (!rc)
-        rc = read_outputs(r);
+        rc = read_words(r);
     if (!rc)
-        rc = kl_session_open(&r->s, r->o, device, 0, false);
+        rc = load(r, device);
     if (!rc)
-        say_interpreted(r, device);
-    if (!rc)
-        rc = kl_session_load(&r->s, r->o->arg[0]);
-    if (!rc)
-        rc = kl_session_kernel(r->s.mod, r->s.path, r->s.want, &r->k);
+        rc = launch(r);
     if (rc)
         return rc;
-    rc = launch(r);
-    if (rc)
-        return rc;
-    report_unwritten(r);
+    for (size_t i = 0; i < r->n; i++)
+        report_unwritten(&r->st[i], r->n == 1);
     rc = write_outputs(r);
     if (rc)
         return rc;
-    for (size_t i = 0; i < r->args.narr; i++)
-        if (r->args.arr[i].p->writes && !is_wanted(r, r->args.arr[i].p->name))
-            kl_summary(&r->args.arr[i], stdout);
-    rc = kl_verify_run(&r->verify, &r->args, &r->as, r->wanted);
-    if (r->spec && rc <= KL_RC_FINDINGS) {
-        int timed = kl_time(&r->s, &r->args, kiln_spec_get_info(r->spec));
+    summaries(r);
+    struct stage *last = &r->st[r->n - 1];
+    rc = kl_verify_run(&r->verify, &last->args, &last->as, last->wanted);
+    for (size_t i = 0; i < r->n && rc <= KL_RC_FINDINGS; i++) {
+        struct stage *s = &r->st[i];
+        if (!s->time)
+            continue;
+        if (r->n > 1)
+            printf("%s:\n", kiln_kernel_name(s->k));
+        int timed = kl_time(&s->s, &s->args, kiln_spec_get_info(s->time));
         rc = timed ? timed : rc;
     }
     return rc;
@@ -253,16 +305,18 @@ int kl_cmd_run(const struct kl_opts *o)
 {
     struct run r = {.o = o};
     int rc = run(&r);
-    for (size_t i = 0; i < r.nout; i++) {
-        kl_outfile_drop(&r.out[i]);
-        free((char *)r.wanted[i]);
-    }
-    free(r.out);
-    free(r.wanted);
+    kl_outputs_free(&r.out);
     kl_verify_close(&r.verify);
-    kiln_spec_free(r.spec);
-    kl_args_free(&r.args);
-    kl_session_close(&r.s);
-    kl_assigns_free(&r.as);
+    for (size_t i = r.n; i-- > 0;) { /* the first one owns the context */
+        struct stage *s = &r.st[i];
+        kiln_spec_free(s->time);
+        kl_args_free(&s->args);
+        kl_assigns_free(&s->as);
+        free(s->wanted);
+        if (i)
+            s->s.ctx = NULL;
+        kl_session_close(&s->s);
+    }
+    free(r.st);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/compare.h"
+#include "cli/safetensors.h"
 
 static bool ends_in(const char *s, size_t n, const char *tail)
 {
@@ -78,8 +79,9 @@ static int open_one(struct kl_verify *v, kiln_kernel *k, const char *text,
         text = a.value;
     }
     r->label = kl_xstrndup(text, strlen(text));
-    size_t n = strcspn(text, ":");
-    if (ends_in(text, n, ".npy") || (strchr(text, '/') && !strstr(text, ".kiln"))) {
+    size_t n = strcspn(text, ":"), len;
+    const char *tensor;
+    if (kl_st_path(text, &len, &tensor) || ends_in(text, n, ".npy") || (strchr(text, '/') && !strstr(text, ".kiln"))) {
         int rc = r->p ? 0 : only_output(k, wanted, text, &r->p);
         r->file.p = r->p;
         if (!rc && !kl_arr_read(&r->file, text, &m))
@@ -141,7 +143,13 @@ static int run_kernel(struct kl_verify *v, const struct kl_ref *r, const struct 
     struct kl_msg m = {0};
     kiln_diags *d = NULL;
     int rc = 0;
-    if (!kl_args_set(&args, r->kernel, as->v, as->n, KL_ARGS_REFERENCE, &m))
+    for (size_t i = 0; i < run->narr; i++)
+        if (run->arr[i].shared && run->arr[i].p->writes)
+            return kl_fail(KL_RC_USAGE,
+                           "--verify %s: %s was changed in place, and the reference would need it "
+                           "as it was",
+                           r->label, run->arr[i].p->name);
+    if (!kl_args_set_after(&args, r->kernel, as->v, as->n, KL_ARGS_REFERENCE, run->before, &m))
         return kl_fail(m.rc, "--verify %s: %s", r->label, m.text);
     kiln_status st = kl_args_outputs(&args, wanted, 0, &d, &m);
     if (!st)

@@ -344,6 +344,14 @@ EXPORT long fakecuda_calls(const char *symbol)
             return counts[i].n;
     return g.ncalls;
 }
+/* FAKECUDA_REPORT=PREFIX: how often the functions whose names begin so were called. */
+__attribute__((destructor)) static void report(void)
+{
+    const char *prefix = getenv("FAKECUDA_REPORT");
+    for (size_t i = 0; prefix && i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].n && strncmp(counts[i].name, prefix, strlen(prefix)) == 0)
+            fprintf(stderr, "%s %ld\n", counts[i].name, counts[i].n);
+}
 EXPORT long fakecuda_live(void)
 {
     long n = g.live_modules;
