@@ -27,14 +27,17 @@ subst_files = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(call under,$(LIBD
 # kiln(1), (3) and (7) are written by hand with lists put in; a command's page is made of what the
 # option table says and of docs/man/kiln-COMMAND.1.scd.
 .PHONY: man completions install uninstall
-man: $(O)/kiln
-	@mkdir -p $(O)/man && rm -f $(O)/man/*
-	@if command -v scdoc >/dev/null; then KILN=$(KILN_RUN) sh tools/man.sh $(O)/man; \
+man: $(O)/man/.made
+$(O)/man/.made: $(O)/kiln tools/man.sh $(wildcard docs/man/*.scd) include/kiln.h
+	@mkdir -p $(@D) && rm -f $(@D)/* $@
+	@if command -v scdoc >/dev/null; then KILN=$(KILN_RUN) sh tools/man.sh $(@D) && touch $@; \
 	 else echo "scdoc is missing: no manual pages are made"; fi
 
-completions: $(O)/kiln
-	@mkdir -p $(O)/completion
-	@for s in bash zsh fish; do $(KILN_RUN) completion $$s > $(O)/completion/kiln.$$s || exit 1; done
+completions: $(O)/completion/.made
+$(O)/completion/.made: $(O)/kiln
+	@mkdir -p $(@D)
+	@for s in bash zsh fish; do $(KILN_RUN) completion $$s > $(@D)/kiln.$$s || exit 1; done
+	@touch $@
 
 # ---- install ----
 install: all man completions

@@ -109,7 +109,7 @@ struct kl_outfile {
 };
 bool kl_outfile_open(struct kl_outfile *f, const char *path, struct kl_msg *m);
 /* The permissions of the file that it replaces. */
-bool kl_outfile_like(struct kl_outfile *f, const char *path);
+void kl_outfile_like(struct kl_outfile *f, const char *path);
 bool kl_outfile_write(struct kl_outfile *f, const void *p, size_t n, struct kl_msg *m);
 bool kl_outfile_commit(struct kl_outfile *f, struct kl_msg *m);
 void kl_outfile_drop(struct kl_outfile *f);

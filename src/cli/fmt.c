@@ -1,18 +1,25 @@
 /* fmt.c - `kiln fmt`: sources in the usual form, in place. */
+#define _GNU_SOURCE /* realpath */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "tool.h"
 
-/* Replace the file; it keeps its permissions as far as the system lets it. */
+/* Replace the file, or what a symbolic link leads to; it keeps its permissions as far as the
+ * system lets it. */
 static int replace(const char *path, const char *text, size_t n)
 {
     struct kl_msg m;
     struct kl_outfile f;
-    bool ok = kl_outfile_open(&f, path, &m) && kl_outfile_like(&f, path) &&
-              kl_outfile_write(&f, text, n, &m) && kl_outfile_commit(&f, &m);
+    char *real = realpath(path, NULL);
+    bool ok = kl_outfile_open(&f, real ? real : path, &m);
+    if (ok) {
+        kl_outfile_like(&f, path);
+        ok = kl_outfile_write(&f, text, n, &m) && kl_outfile_commit(&f, &m);
+    }
     kl_outfile_drop(&f);
+    free(real);
     return ok ? 0 : kl_fail(m.rc, "%s", m.text);
 }
 

@@ -130,12 +130,11 @@ bool kl_outfile_open(struct kl_outfile *f, const char *path, struct kl_msg *m)
     return f->tmp || fail_open(path, m);
 }
 
-bool kl_outfile_like(struct kl_outfile *f, const char *path)
+void kl_outfile_like(struct kl_outfile *f, const char *path)
 {
     struct stat st;
     if (!f->direct && stat(path, &st) == 0)
         (void)!fchmod(f->fd, st.st_mode & 0777); /* a new file's own permissions will do, too */
-    return true;
 }
 
 bool kl_outfile_write(struct kl_outfile *f, const void *p, size_t n, struct kl_msg *m)

@@ -59,6 +59,11 @@ chmod 600 messy.kiln
 "$KILN" fmt messy.kiln out.kiln; echo "rc $?"
 cmp messy.kiln out.kiln
 stat -c %a messy.kiln
+mkdir d
+cp copy.kiln d/real.kiln
+ln -s d/real.kiln link.kiln
+"$KILN" fmt link.kiln; echo "rc $?"
+test -L link.kiln && cmp d/real.kiln out.kiln && rm -r d link.kiln
 ls -A | grep -v '^[.]\(out\|err\)$'
 echo "== a source that does not parse stays; the others are done"
 echo 'kernel k(f32 y[1]) { y[0] = ; }' >bad.kiln
