@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "kiln.h"
+#include "tool.h"
 
 /* ---- an allocator that counts ---- */
 
@@ -145,6 +146,16 @@ static kiln_status compile_bad(kiln_context *ctx, kiln_diags **d)
     if (s == KILN_E_COMPILE && kiln_diags_render(*d, 1, NULL, 0) > 0)
         return KILN_OK;
     return s == KILN_E_COMPILE ? KILN_E_NOMEM : s; /* the text needs memory too */
+}
+
+static kiln_status format_source(kiln_context *ctx, kiln_diags **d)
+{
+    char *out = NULL;
+    size_t n = 0;
+    kiln_status s = kl_tool_format(ctx, "t.kiln", text, sizeof text - 1, &out, &n, d);
+    bool same = !s && n == sizeof text - 1 && memcmp(out, text, n) == 0; /* it has the form */
+    kl_tool_free(ctx, out);
+    return s ? s : same ? KILN_OK : WRONG;
 }
 
 static kiln_status launch_both(kiln_context *ctx, kiln_diags **d)
@@ -322,6 +333,7 @@ int main(void)
         const char *name;
         kiln_status (*f)(kiln_context *, kiln_diags **);
     } all[] = {{"compile", only_compile},  {"bad source", compile_bad}, {"launch", launch_both},
+               {"format", format_source},
                {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer},
                {"buffers", buffers}};
     strcpy(root, "/tmp/kiln-test-XXXXXX");
