@@ -78,11 +78,14 @@ static void commands(FILE *f)
         fprintf(f, i ? " %s" : "%s", kl_cmds[i].name);
 }
 
-/* Each pair of a command and one of its options. */
-#define EACH_COMMAND(c) (const struct kl_cmdinfo *c = kl_cmds; c < kl_cmds + kl_ncmds; c++)
-#define EACH_OPTION(p, c)                                                                          \
-    (const struct kl_optinfo *p = kl_optinfos; p < kl_optinfos + KL_NOPT; p++)                     \
+/* The option of c behind p (NULL: the first one); NULL past the last. */
+static const struct kl_optinfo *next_option(const struct kl_cmdinfo *c, const struct kl_optinfo *p)
+{
+    for (p = p ? p + 1 : kl_optinfos; p < kl_optinfos + KL_NOPT; p++)
         if (kl_opt_of(p, c))
+            return p;
+    return NULL;
+}
 
 /* ---- bash ---- */
 
@@ -179,10 +182,11 @@ static void bash(FILE *f)
     fputs(" --help --version' -- \"$cur\"))\n        return\n    fi\n"
           "    cmd=${words[1]} prev=${words[${#words[@]} - 1]}\n    case $cmd in\n",
           f);
-    for EACH_COMMAND (c) {
-        static const char *const mark[] = {[NONE] = "", [KERNEL] = "<kernel>", [FILES] = "<files>"};
+    for (const struct kl_cmdinfo *c = kl_cmds; c < kl_cmds + kl_ncmds; c++) {
+        static const char *const mark[COMMANDS + 1] = {
+            [NONE] = "", [KERNEL] = "<kernel>", [FILES] = "<files>"};
         fprintf(f, "    %s)\n        opts='", c->name);
-        for EACH_OPTION (p, c) {
+        for (const struct kl_optinfo *p = next_option(c, NULL); p; p = next_option(c, p)) {
             fprintf(f, "--%s ", p->name);
             if (p->letter)
                 fprintf(f, "-%c ", p->letter);
@@ -192,15 +196,15 @@ static void bash(FILE *f)
             first_words(c, f);
         else if (shape_of(c) == COMMANDS)
             commands(f);
-        else
+        else if (mark[shape_of(c)])
             fputs(mark[shape_of(c)], f);
         fputs("'\n        ;;\n", f);
     }
     fputs("    esac\n", f);
     fputs(bash_tail, f);
     fputs("_kiln_value() # of the option \"COMMAND OPTION\", into value\n{\n    case $1 in\n", f);
-    for EACH_COMMAND (c)
-        for EACH_OPTION (p, c) {
+    for (const struct kl_cmdinfo *c = kl_cmds; c < kl_cmds + kl_ncmds; c++)
+        for (const struct kl_optinfo *p = next_option(c, NULL); p; p = next_option(c, p)) {
             if (!p->arg)
                 continue;
             fprintf(f, "    '%s --%s'", c->name, p->name);
@@ -255,7 +259,9 @@ static void zsh_arguments(const struct kl_cmdinfo *c, FILE *f)
 {
     switch (shape_of(c)) {
     case NONE: fputs("        && return\n", f); break;
-    case KERNEL: fputs("        '1:kernel:_kiln_kernel' '*:parameter:_kiln_name' && return\n", f); break;
+    case KERNEL:
+        fputs("        '1:kernel:_kiln_kernel' '*:parameter:_kiln_name' && return\n", f);
+        break;
     case FILES: fputs("        '*:file:_files' && return\n", f); break;
     case COMMANDS:
     case FIRST_WORD:
@@ -299,7 +305,7 @@ static void zsh(FILE *f)
           "    local -a cmds\n"
           "    cmds=(\n",
           f);
-    for EACH_COMMAND (c) {
+    for (const struct kl_cmdinfo *c = kl_cmds; c < kl_cmds + kl_ncmds; c++) {
         fprintf(f, "        '%s:", c->name);
         quoted(c->summary, ":\\", f);
         fputs("'\n", f);
@@ -314,9 +320,9 @@ static void zsh(FILE *f)
           "    ((CURRENT--))\n"
           "    case $cmd in\n",
           f);
-    for EACH_COMMAND (c) {
+    for (const struct kl_cmdinfo *c = kl_cmds; c < kl_cmds + kl_ncmds; c++) {
         fprintf(f, "    %s) _arguments \\\n", c->name);
-        for EACH_OPTION (p, c)
+        for (const struct kl_optinfo *p = next_option(c, NULL); p; p = next_option(c, p))
             zsh_option(p, f);
         zsh_arguments(c, f);
         fputs("        ;;\n", f);
@@ -377,11 +383,11 @@ static void fish(FILE *f)
           "complete -c kiln -n __kiln_first -l help -d 'list the commands'\n"
           "complete -c kiln -n __kiln_first -l version -d 'print the version'\n",
           f);
-    for EACH_COMMAND (c) {
+    for (const struct kl_cmdinfo *c = kl_cmds; c < kl_cmds + kl_ncmds; c++) {
         fprintf(f, "complete -c kiln -n __kiln_first -a %s -d '", c->name);
         quoted(c->summary, "\\", f);
         fputs("'\n", f);
-        for EACH_OPTION (p, c)
+        for (const struct kl_optinfo *p = next_option(c, NULL); p; p = next_option(c, p))
             fish_option(c, p, f);
         if (shape_of(c) == NONE)
             continue;

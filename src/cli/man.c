@@ -1,5 +1,6 @@
 /* man.c - `kiln help --man`: what manual pages are made of, in scdoc's form.  tools/man.sh puts
  * the written parts of docs/man in. */
+#include <ctype.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -11,9 +12,9 @@ static void plain(const char *s, FILE *f)
         fprintf(f, strchr("_*\\#`[]<>", *s) ? "\\%c" : "%c", *s);
 }
 
-static char upper(char c)
+static int upper(char c)
 {
-    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+    return toupper((unsigned char)c);
 }
 
 static void option(const struct kl_optinfo *p, FILE *f)

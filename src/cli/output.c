@@ -95,9 +95,8 @@ static bool write_npy(struct kl_outfile *f, const struct kl_arr *a, struct kl_ms
 static bool write_safetensors(const struct kl_outputs *o, size_t file, struct kl_msg *m)
 {
     struct kl_outfile *f = &o->file[file];
-    struct kl_st_tensor *t = kl_xalloc(o->n * sizeof *t), **list = kl_xalloc(o->n * sizeof *list);
-    const struct kl_arr **arr = kl_xalloc(o->n * sizeof *arr);
-    size_t count = 0, n;
+    struct kl_st_tensor *t = kl_xalloc(o->n * sizeof *t);
+    size_t *from = kl_xalloc(o->n * sizeof *from), count = 0, n; /* from: which output */
     uint64_t at = 0;
     for (uint32_t w = 8; w; w /= 2)
         for (size_t i = 0; i < o->n; i++) {
@@ -111,18 +110,16 @@ static bool write_safetensors(const struct kl_outputs *o, size_t file, struct kl
                                              .beg = at,
                                              .end = at + bytes};
             memcpy(t[count].shape, a->shape, sizeof t->shape);
-            list[count] = &t[count];
-            arr[count++] = a;
+            from[count++] = i;
             at += bytes;
         }
-    char *head = kl_st_header(list, count, &n);
+    char *head = kl_st_header(t, count, &n);
     bool ok = kl_outfile_write(f, head, n, m);
     for (size_t i = 0; i < count && ok; i++)
-        ok = write_data(f, arr[i], m);
+        ok = write_data(f, o->v[from[i]].arr, m);
     free(head);
     free(t);
-    free(list);
-    free(arr);
+    free(from);
     return ok;
 }
 

@@ -34,7 +34,7 @@ static const char *shown(const char *name, char buf[64])
 {
     size_t n = 0;
     for (; *name && n < 48; name++)
-        buf[n++] = (unsigned char)*name < ' ' || *name == 127 ? '?' : *name;
+        buf[n++] = (char)((unsigned char)*name < ' ' || *name == 127 ? '?' : *name);
     snprintf(buf + n, 64 - n, "%s", *name ? "..." : "");
     return buf;
 }
@@ -98,10 +98,14 @@ static bool read_tensor(const json_t *o, struct kl_st_tensor *t, uint64_t size, 
 
 /* ---- the header ---- */
 
+struct place {
+    uint64_t beg, end;
+    size_t of;
+};
+
 static int by_place(const void *a, const void *b)
 {
-    const struct kl_st_tensor *x = *(struct kl_st_tensor *const *)a;
-    const struct kl_st_tensor *y = *(struct kl_st_tensor *const *)b;
+    const struct place *x = a, *y = b;
     if (x->beg != y->beg)
         return x->beg < y->beg ? -1 : 1;
     return (x->end > y->end) - (x->end < y->end);
@@ -110,27 +114,27 @@ static int by_place(const void *a, const void *b)
 /* No byte belongs to two tensors, and each to one. */
 static bool check_places(const struct kl_st *s, uint64_t size, char *msg, size_t nmsg)
 {
-    struct kl_st_tensor **order = kl_xalloc((s->n + 1) * sizeof *order);
+    struct place *p = kl_xalloc((s->n + 1) * sizeof *p);
     uint64_t at = 0;
     char a[64], b[64];
     bool ok = true;
     for (size_t i = 0; i < s->n; i++)
-        order[i] = &s->v[i];
+        p[i] = (struct place){s->v[i].beg, s->v[i].end, i};
     if (s->n)
-        qsort(order, s->n, sizeof *order, by_place);
+        qsort(p, s->n, sizeof *p, by_place);
     for (size_t i = 0; i < s->n && ok; i++) {
-        if (order[i]->beg < at)
-            ok = FAIL(msg, nmsg, "`%s` and `%s` share bytes", shown(order[i - 1]->name, a),
-                      shown(order[i]->name, b));
-        else if (order[i]->beg > at)
+        if (p[i].beg < at)
+            ok = FAIL(msg, nmsg, "`%s` and `%s` share bytes", shown(s->v[p[i - 1].of].name, a),
+                      shown(s->v[p[i].of].name, b));
+        else if (p[i].beg > at)
             ok = FAIL(msg, nmsg, "bytes %llu to %llu of the data belong to no tensor",
-                      (unsigned long long)at, (unsigned long long)order[i]->beg);
-        at = order[i]->end;
+                      (unsigned long long)at, (unsigned long long)p[i].beg);
+        at = p[i].end;
     }
     if (ok && at != size)
         ok = FAIL(msg, nmsg, "the file is too long: its tensors have %llu bytes, %llu are there",
                   (unsigned long long)at, (unsigned long long)size);
-    free(order);
+    free(p);
     return ok;
 }
 
@@ -246,12 +250,14 @@ static const struct kl_st_tensor *choose(const struct kl_st *s, const char *name
 {
     char list[400], a[64], near[128];
     const struct kl_st_tensor *t = find(s, name ? name : like);
-    if (t || (!name && s->n == 1))
-        return t ? t : &s->v[0];
-    list_names(s, list, sizeof list);
-    if (!s->n) {
+    if (!s->n)
         snprintf(msg, nmsg, "it holds no tensors");
-    } else if (!name) {
+    if (t || !s->n)
+        return t;
+    if (!name && s->n == 1)
+        return s->v;
+    list_names(s, list, sizeof list);
+    if (!name) {
         snprintf(msg, nmsg, "it holds several tensors; choose with FILE:NAME: %s", list);
     } else {
         const char **names = kl_xalloc(s->n * sizeof *names);
@@ -339,25 +345,25 @@ static void *need(void *p)
     return p;
 }
 
-char *kl_st_header(struct kl_st_tensor *const *t, size_t count, size_t *n)
+char *kl_st_header(const struct kl_st_tensor *t, size_t count, size_t *n)
 {
     json_t *root = need(json_object());
     for (size_t i = 0; i < count; i++) {
         json_t *shape = need(json_array());
-        for (int32_t d = 0; d < t[i]->ndim; d++)
-            json_array_append_new(shape, json_integer(t[i]->shape[d]));
-        json_t *o = need(json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(t[i]->elem), "shape",
-                                   shape, "data_offsets", (json_int_t)t[i]->beg,
-                                   (json_int_t)t[i]->end));
-        if (json_object_set_new(root, t[i]->name, o))
+        for (int32_t d = 0; d < t[i].ndim; d++)
+            json_array_append_new(shape, json_integer(t[i].shape[d]));
+        json_t *o = need(json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(t[i].elem), "shape",
+                                   shape, "data_offsets", (json_int_t)t[i].beg,
+                                   (json_int_t)t[i].end));
+        if (json_object_set_new(root, t[i].name, o))
             need(NULL);
     }
     char *text = need(json_dumps(root, JSON_COMPACT));
     size_t len = strlen(text), padded = (len + 7) / 8 * 8; /* so that data is aligned */
-    char *all = kl_xalloc(8 + padded);
+    char *all = kl_xalloc(8 + padded + 1);
     for (int i = 0; i < 8; i++)
         all[i] = (char)(padded >> (8 * i));
-    memcpy(all + 8, text, len);
+    memcpy(all + 8, text, len + 1);
     memset(all + 8 + len, ' ', padded - len);
     free(text);
     json_decref(root);

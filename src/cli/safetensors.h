@@ -35,7 +35,7 @@ bool kl_st_open(const char *path, const char *name, const char *like, struct kl_
 bool kl_st_list(const char *path, struct kl_st *out, char *msg, size_t nmsg);
 
 /* The header of a file with these tensors, whose beg and end are set; allocated, of *n bytes. */
-char *kl_st_header(struct kl_st_tensor *const *t, size_t count, size_t *n);
+char *kl_st_header(const struct kl_st_tensor *t, size_t count, size_t *n);
 
 /* FILE.safetensors or FILE.safetensors:NAME?  Then where the path ends, and the name or NULL. */
 bool kl_st_path(const char *text, size_t *len, const char **name);

@@ -48,8 +48,7 @@ static void every_type(void **state)
         assert_int_equal(s.v[0].elem, types[i].elem);
         assert_int_equal(s.v[0].ndim, 2);
         assert_int_equal(s.v[0].shape[0], 3);
-        struct kl_st_tensor *list[] = {&s.v[0]};
-        char *head = kl_st_header(list, 1, &n);
+        char *head = kl_st_header(s.v, 1, &n);
         assert_int_equal(n % 8, 0);
         assert_non_null(strstr(head + 8, types[i].name));
         assert_true(kl_st_parse(head, n, n + bytes, &t, msg, sizeof msg));
