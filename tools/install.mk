@@ -28,7 +28,7 @@ subst_files = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(call under,$(LIBD
 # option table says and of docs/man/kiln-COMMAND.1.scd.
 .PHONY: man completions install uninstall
 man: $(O)/man/.made
-$(O)/man/.made: $(O)/kiln tools/man.sh $(wildcard docs/man/*.scd) include/kiln.h
+$(O)/man/.made: $(O)/kiln tools/man.sh $(wildcard docs/man/*.scd) $(HEADERS)
 	@mkdir -p $(@D) && rm -f $(@D)/* $@
 	@if command -v scdoc >/dev/null; then KILN=$(KILN_RUN) sh tools/man.sh $(@D) && touch $@; \
 	 else echo "scdoc is missing: no manual pages are made"; fi

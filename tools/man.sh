@@ -4,7 +4,7 @@
 #
 # Pages of commands: what `kiln help --man COMMAND` says from the option table; the first section
 # of docs/man/kiln-COMMAND.1.scd stands in place of its DESCRIPTION, the others behind OPTIONS.
-# kiln(1) gets the list of commands, kiln(3) the declarations of include/kiln.h.
+# kiln(1) gets the list of commands, kiln(3) the declarations of the headers.
 # `man.sh --list` prints the names of the pages.
 set -u
 commands() { sed -n 's|^CMD(\([a-z]*\),.*|\1|p' src/cli/cli.def; }
@@ -25,9 +25,10 @@ page() { # page NAME: scdoc on standard input; a date that does not change from 
 }
 # What comes for a line "; @WORD" of a text: the standard output of the function of that name.
 COMMANDS() { "$KILN" help --man; }
-# The declarations of the header under the titles of its parts.
+# The declarations of the headers under the titles of their parts.
 DECLARATIONS() {
     awk '
+        FNR == 1 { title = FILENAME; sub(/.*\//, "", title) }
         /^\/\* ---- .* ---- \*\/$/ { title = $0; gsub(/^\/\* ---- | ---- \*\/$/, "", title) }
         /^KILN_API/ { decl = 1; text = "" }
         decl {
@@ -42,7 +43,7 @@ DECLARATIONS() {
                 decl = 0
             }
         }
-        END { if (last) print "```\n" }' include/kiln.h
+        END { if (last) print "```\n" }' include/kiln.h $(ls include/*.h | grep -v /kiln.h)
 }
 expand() {
     while IFS= read -r line; do

@@ -81,7 +81,8 @@ static int open_one(struct kl_verify *v, kiln_kernel *k, const char *text,
     r->label = kl_xstrndup(text, strlen(text));
     size_t n = strcspn(text, ":"), len;
     const char *tensor;
-    if (kl_st_path(text, &len, &tensor) || ends_in(text, n, ".npy") || (strchr(text, '/') && !strstr(text, ".kiln"))) {
+    if (kl_st_path(text, &len, &tensor) || ends_in(text, n, ".npy") ||
+        (strchr(text, '/') && !strstr(text, ".kiln"))) {
         int rc = r->p ? 0 : only_output(k, wanted, text, &r->p);
         r->file.p = r->p;
         if (!rc && !kl_arr_read(&r->file, text, &m))

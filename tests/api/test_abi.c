@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include "kiln.h"
+#include "kiln_dlpack.h"
+#include "kiln_nn.h"
 
 struct member {
     const char *name;
@@ -104,6 +106,42 @@ static void test_results(void **state)
     CHECK_ALL(all);
 }
 
+/* ---- kiln_dlpack.h: the layout is DLPack's; kiln_nn.h: made by the caller ---- */
+
+static void test_dlpack(void **state)
+{
+    static const struct member all[] = {
+        SIZE(kiln_dl_tensor, 48),           AT(kiln_dl_tensor, data, 0),
+        AT(kiln_dl_tensor, device_type, 8), AT(kiln_dl_tensor, device_id, 12),
+        AT(kiln_dl_tensor, ndim, 16),       AT(kiln_dl_tensor, code, 20),
+        AT(kiln_dl_tensor, bits, 21),       AT(kiln_dl_tensor, lanes, 22),
+        AT(kiln_dl_tensor, shape, 24),      AT(kiln_dl_tensor, strides, 32),
+        AT(kiln_dl_tensor, byte_offset, 40), SIZE(kiln_dl_managed, 64),
+        AT(kiln_dl_managed, manager, 48),   AT(kiln_dl_managed, deleter, 56),
+        SIZE(kiln_dl_managed_v1, 80),       AT(kiln_dl_managed_v1, minor, 4),
+        AT(kiln_dl_managed_v1, manager, 8), AT(kiln_dl_managed_v1, deleter, 16),
+        AT(kiln_dl_managed_v1, flags, 24),  AT(kiln_dl_managed_v1, tensor, 32),
+    };
+    (void)state;
+    CHECK_ALL(all);
+}
+
+static void test_nn(void **state)
+{
+    static const struct member all[] = {
+        SIZE(kiln_nn_epilogue, 24),    AT(kiln_nn_epilogue, act, 16),
+        SIZE(kiln_nn_conv, 72),        AT(kiln_nn_conv, groups, 48),
+        AT(kiln_nn_conv, bias, 56),    AT(kiln_nn_conv, act, 64),
+        SIZE(kiln_nn_pool_params, 56), AT(kiln_nn_pool_params, mean, 48),
+        SIZE(kiln_nn_attn, 32),        AT(kiln_nn_attn, window, 16),
+        AT(kiln_nn_attn, slopes, 24),  SIZE(kiln_nn_gdn, 56),
+        AT(kiln_nn_gdn, cu, 16),       AT(kiln_nn_gdn, last, 40),
+        AT(kiln_nn_gdn, recurrent, 52),
+    };
+    (void)state;
+    CHECK_ALL(all);
+}
+
 /* ---- numbers ---- */
 
 static void test_numbers(void **state)
@@ -135,6 +173,8 @@ int main(void)
         cmocka_unit_test(test_arguments),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_results),
+        cmocka_unit_test(test_dlpack),
+        cmocka_unit_test(test_nn),
         cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

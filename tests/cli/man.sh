@@ -1,5 +1,5 @@
 # Manual pages: one for each command and for the language and the library; a command's page has
-# exactly the options of its --help, in that order; kiln(3) has every function of the header.
+# exactly the options of its --help, in that order; kiln(3) has every function of the headers.
 # Silence is right.
 command -v scdoc >/dev/null || { echo "no scdoc" >&2; exit 77; }
 mkdir man
@@ -17,7 +17,7 @@ for c in $("$KILN" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
     grep -q "kiln-$c" man/kiln.1 || { echo "kiln(1) lacks $c"; bad=1; }
 done
 sed 's/\\-/-/g' man/kiln.3 >three
-for f in $(sed -n 's/^KILN_API.*[ *]\(kiln_[a-z_]*\)(.*/\1/p' "$SRC/include/kiln.h"); do
+for f in $(cat "$SRC"/include/*.h | sed -n 's/^KILN_API.*[ *]\(kiln_[a-z0-9_]*\)(.*/\1/p'); do
     grep -q "$f(" three || { echo "kiln(3) lacks $f"; bad=1; }
 done
 if command -v groff >/dev/null; then
