@@ -15,7 +15,11 @@
 #include "rt/file.h"
 #include "sim/sim.h"
 
-enum { EXTRA = 5 }; /* what an entry takes behind the IR's parameters: see genptx.h */
+enum {
+    EXTRA = 5,     /* what an entry takes behind the IR's parameters: see genptx.h */
+    FILES = 64,    /* numbers for the sources of each kernel in a text */
+    TOGETHER = 128 /* kernels of one text at most */
+};
 
 static double now_ms(void)
 {
@@ -156,9 +160,13 @@ kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it)
                            .v16 = it->facts & KL_FACT_V16,
                            .i32 = it->facts & KL_FACT_I32,
                            .exact = !ctx->cuda,
-                           .lines = true};
+                           .lines = true,
+                           .first_file = it->part * FILES + 1,
+                           .symbol = it->part ? kl_printf(a, "kiln_%u_%s", it->part, it->k->name)
+                                              : NULL};
     struct kl_gpu *g = kl_new(&s->a, struct kl_gpu);
     kl_ptx_prelude(&b, s->fn, &o);
+    it->body = b.n;
     kl_ptx_emit(&b, s->fn, &o, &g->info);
     g->info.entry = kl_strndup(&s->a, g->info.entry, strlen(g->info.entry));
     KL_CHECK(&c->env, g->info.nparam == s->nslot + EXTRA);
@@ -211,47 +219,102 @@ static kiln_status make_sim(struct kl_call *c, struct kl_item *it)
     return s ? s : kl_guarded(c, it->s->gpu->src, parse, it);
 }
 
-static kiln_status make_cuda(struct kl_call *c, struct kl_item *it)
+/* Assemble and load one text with the code of n items. */
+static kiln_status load(struct kl_call *c, struct kl_item **v, size_t n, const char *ptx,
+                        size_t len, kl_cudaerr *e)
 {
-    kiln_context *ctx = it->k->mod->ctx;
-    struct kl_special *sp = it->s;
-    struct kl_gpu *g = sp->gpu;
-    kl_cudaerr e;
+    kiln_context *ctx = v[0]->k->mod->ctx;
+    kl_cuentry entry[TOGETHER];
+    kl_cufn fn[TOGETHER];
     void *cubin = NULL;
-    size_t n = 0;
+    size_t size = 0;
+    kiln_cache_state state;
     kl_cache *cache = ctx->cache;
+    (void)c;
+    for (size_t i = 0; i < n; i++) {
+        const kl_ptxinfo *f = &v[i]->s->gpu->info;
+        entry[i] = (kl_cuentry){f->entry, f->threads, f->dynamic};
+    }
     for (int turn = 0;; turn++) {
-        double t = now_ms();
-        kiln_status s = kl_cuda_assemble(ctx->cuda, cache, it->ptx, it->nptx, it->k->name, &cubin,
-                                         &n, &sp->info.cache, &e);
-        sp->info.cc_ms = now_ms() - t;
+        double t0 = now_ms();
+        kiln_status s = kl_cuda_assemble(ctx->cuda, cache, ptx, len, v[0]->k->name, &cubin, &size,
+                                         &state, e);
+        double t1 = now_ms();
         if (s)
-            return kl_say_cuda(c, s, &e);
-        t = now_ms();
-        s = kl_cuda_load(ctx->cuda, cubin, g->info.entry, g->info.threads, g->info.dynamic,
-                         &g->k.fn, &e);
-        sp->info.load_ms = now_ms() - t;
-        ctx->al.fn(ctx->al.user, cubin, n, 0);
+            return s;
+        s = kl_cuda_load(ctx->cuda, cubin, entry, n, fn, e);
+        double t2 = now_ms();
+        ctx->al.fn(ctx->al.user, cubin, size, 0);
         /* a remembered cubin that does not load is as good as none */
-        if (s && turn == 0 && sp->info.cache == KILN_CACHE_HIT && e.cu == KL_CU_INVALID_IMAGE) {
+        if (s && turn == 0 && state == KILN_CACHE_HIT && e->cu == KL_CU_INVALID_IMAGE) {
             cache = NULL;
             continue;
         }
-        if (s)
-            return kl_say_cuda(c, s, &e);
-        break;
+        for (size_t i = 0; i < n && !s; i++) {
+            struct kl_special *sp = v[i]->s;
+            sp->gpu->k.fn = fn[i];
+            sp->info.cache = state;
+            sp->info.cc_ms = t1 - t0;
+            sp->info.load_ms = t2 - t1;
+            sp->info.registers = fn[i].registers;
+            sp->info.local_bytes = fn[i].local;
+            sp->info.shared_bytes = fn[i].shared + entry[i].dynamic_shared;
+            sp->info.ctas_per_sm = (uint32_t)fn[i].blocks;
+        }
+        return s;
     }
-    sp->info.registers = g->k.fn.registers;
-    sp->info.local_bytes = g->k.fn.local;
-    sp->info.shared_bytes = g->k.fn.shared + g->info.dynamic;
-    sp->info.ctas_per_sm = (uint32_t)g->k.fn.blocks;
-    return KILN_OK;
+}
+
+static kiln_status make_cuda(struct kl_call *c, struct kl_item *it)
+{
+    kl_cudaerr e = {0};
+    return kl_say_cuda(c, load(c, &it, 1, it->ptx, it->nptx, &e), &e);
 }
 
 kiln_status kl_gpu_make(struct kl_call *c, struct kl_item *it)
 {
     keep(c, it->k->mod->ctx, it);
     return it->k->mod->ctx->cuda ? make_cuda(c, it) : make_sim(c, it);
+}
+
+struct joining {
+    struct kl_item **v;
+    size_t n;
+    kl_cudaerr e;
+};
+
+/* One text for all of them: the head of the first, and each one's body. */
+static kiln_status join(struct kl_call *c, void *arg)
+{
+    struct joining *j = arg;
+    kl_buf b = {.a = &c->tmp};
+    kl_buf_put(&b, j->v[0]->ptx, j->v[0]->body);
+    for (size_t i = 0; i < j->n; i++)
+        kl_buf_put(&b, j->v[i]->ptx + j->v[i]->body, j->v[i]->nptx - j->v[i]->body);
+    return load(c, j->v, j->n, kl_buf_str(&b), b.n, &j->e);
+}
+
+/* Several kernels through one run of the driver's assembler.  Where that fails, one by one, so
+ * that the message names the kernel. */
+kiln_status kl_gpu_make_many(struct kl_call *c, struct kl_item *item, size_t n)
+{
+    struct kl_item *v[TOGETHER];
+    kiln_status s = KILN_OK;
+    for (size_t i = 0; i < n && !s;) {
+        struct joining j = {.v = v};
+        for (; i < n && j.n < TOGETHER; i++)
+            if (item[i].fresh && item[i].ptx)
+                v[j.n++] = &item[i];
+        if (j.n > 1) {
+            for (size_t k = 0; k < j.n; k++)
+                keep(c, item[0].k->mod->ctx, v[k]);
+            if (!kl_guarded(c, NULL, join, &j))
+                continue;
+        }
+        for (size_t k = 0; k < j.n && !s; k++)
+            s = kl_gpu_make(c, v[k]);
+    }
+    return s;
 }
 
 void kl_gpu_free(kiln_context *ctx, struct kl_special *s)

@@ -172,9 +172,11 @@ struct kl_item {
     kl_bound bound;           /* in the call's arena */
     struct kl_special *s;     /* owned by the kernel's table when all is done */
     bool fresh;               /* not yet in the table */
+    const struct kl_item *same; /* an earlier one of the call that is the same; or NULL */
     unsigned facts;           /* KL_FACT_* */
+    uint32_t part;            /* from 1 on, if its text goes with others'; 0: alone */
     const char *ptx;          /* between kl_gpu_print and kl_gpu_make */
-    size_t nptx;
+    size_t nptx, body;        /* body: where the head ends */
     struct kl_want want;
 };
 /* Bind, check and prepare all of them.  All belong to one context. */
@@ -201,6 +203,8 @@ struct kl_gpu {
 /* From the IR of it->s to PTX, which raises, and from there to code on the device. */
 kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it);
 kiln_status kl_gpu_make(struct kl_call *c, struct kl_item *it);
+/* CUDA: kl_gpu_make for all that are fresh, together. */
+kiln_status kl_gpu_make_many(struct kl_call *c, struct kl_item *item, size_t n);
 void kl_gpu_free(kiln_context *ctx, struct kl_special *s);
 /* Run what kl_prepare made. */
 kiln_status kl_gpu_launch(struct kl_call *c, struct kl_item *it, kiln_stream *stream);

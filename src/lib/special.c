@@ -298,26 +298,52 @@ static kiln_status compile(struct kl_call *c, kiln_context *ctx, struct kl_item 
     return s;
 }
 
+/* The same kernel with the same key may stand in a call more than once: one of them is made. */
+static void join_equal(kiln_context *ctx, struct kl_item *item, size_t i)
+{
+    struct kl_item *it = &item[i];
+    for (size_t j = 0; j < i; j++) {
+        const struct kl_item *o = &item[j];
+        if (!o->fresh || o->k != it->k || o->s->hash != it->s->hash || o->s->nkey != it->s->nkey ||
+            memcmp(o->s->key, it->s->key, it->s->nkey) != 0)
+            continue;
+        kl_special_free(ctx, it->s);
+        it->s = NULL;
+        it->fresh = false;
+        it->same = o;
+        return;
+    }
+}
+
 static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *item, size_t n)
 {
-    bool texts = false;
+    bool texts = false, together = ctx->cuda && n > 1;
     for (size_t i = 0; i < n; i++) {
         const kl_srcmap *src = &item[i].k->mod->ast->src;
         kiln_status s = kl_guarded(c, src, bind, &item[i]);
         if (s)
             return s;
+        if (item[i].fresh)
+            join_equal(ctx, item, i);
         if (!item[i].fresh)
             continue;
+        item[i].part = together ? (uint32_t)i + 1 : 0;
         double t = now_ms();
         s = kl_guarded(c, src, front, &item[i]);
         item[i].s->info.front_ms = now_ms() - t;
         if (!s && item[i].ptx) {
             kl_arena_free(&item[i].s->ir);
-            s = kl_gpu_make(c, &item[i]);
+            if (!together)
+                s = kl_gpu_make(c, &item[i]);
         }
         if (s)
             return s;
         texts |= item[i].want.text != NULL;
+    }
+    if (together) {
+        kiln_status s = kl_gpu_make_many(c, item, n);
+        if (s)
+            return s;
     }
     if (texts) {
         kiln_status s = compile(c, ctx, item, n);
@@ -333,6 +359,8 @@ static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *it
         kiln_status s = enter(&item[i]);
         if (s)
             return s;
+        if (item[i].same)
+            item[i].s = item[i].same->s;
     }
     return KILN_OK;
 }

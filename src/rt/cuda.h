@@ -85,10 +85,17 @@ typedef struct kl_cufn {
     uint32_t registers, local, shared; /* a thread; bytes a thread; static bytes a CTA */
     uint32_t max_threads;
     int blocks; /* CTAs that fit on an SM; 0: not known */
+    struct kl_curefs *refs; /* of the module, if several functions share it */
 } kl_cufn;
-/* Load and look up `entry`; ask for dynamic shared memory beyond the usual limit. */
-kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const char *entry, uint32_t threads,
-                         uint32_t dynamic_shared, kl_cufn *out, kl_cudaerr *e);
+/* What to look up in a module: the entry, with how many threads and bytes it will run. */
+typedef struct kl_cuentry {
+    const char *name;
+    uint32_t threads, dynamic_shared;
+} kl_cuentry;
+/* Load a cubin and look up its n entries; ask for dynamic shared memory beyond the usual limit.
+ * The module is unloaded with the last of them. */
+kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const kl_cuentry *entry, size_t n,
+                         kl_cufn *out, kl_cudaerr *e);
 void kl_cuda_unload(kl_cuda *c, kl_cufn *f);
 
 /* ---- memory (cudamem.c); stream NULL: the default stream ---- */

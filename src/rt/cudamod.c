@@ -5,6 +5,7 @@
  * device's architecture and the driver's version, and always the cubin is loaded. */
 #include "rt/cuda.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -214,35 +215,71 @@ static kiln_status attributes(kl_cuda *c, const char *entry, uint32_t threads, u
     return KILN_OK;
 }
 
-kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const char *entry, uint32_t threads,
-                         uint32_t dynamic_shared, kl_cufn *out, kl_cudaerr *e)
+struct kl_curefs {
+    atomic_size_t n;
+};
+
+/* All entries of the loaded module, which they share. */
+static kiln_status look_up(kl_cuda *c, void *module, const kl_cuentry *entry, size_t n,
+                           kl_cufn *out, kl_cudaerr *e)
 {
+    struct kl_curefs *refs = NULL;
+    if (n > 1) {
+        refs = c->al.fn(c->al.user, NULL, 0, sizeof *refs);
+        if (!refs)
+            return KILN_E_NOMEM;
+        atomic_init(&refs->n, n);
+    }
+    kiln_status s = KILN_OK;
+    for (size_t i = 0; i < n && !s; i++) {
+        int cu = c->api.ModuleGetFunction(&out[i].function, module, entry[i].name);
+        s = kl_cuda_check(c, cu, "cuModuleGetFunction", e);
+        if (!s)
+            s = attributes(c, entry[i].name, entry[i].threads, entry[i].dynamic_shared, &out[i],
+                           e);
+    }
+    for (size_t i = 0; i < n && !s; i++) {
+        out[i].module = module;
+        out[i].refs = refs;
+    }
+    if (s && refs)
+        c->al.fn(c->al.user, refs, sizeof *refs, 0);
+    return s;
+}
+
+kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const kl_cuentry *entry, size_t n,
+                         kl_cufn *out, kl_cudaerr *e)
+{
+    void *module;
     *e = (kl_cudaerr){0};
-    *out = (kl_cufn){0};
+    memset(out, 0, n * sizeof *out);
     int in = kl_cuda_enter(c, e);
     if (in < 0)
         return KILN_E_DEVICE;
-    int cu = c->api.ModuleLoadDataEx(&out->module, cubin, 0, NULL, NULL);
+    int cu = c->api.ModuleLoadDataEx(&module, cubin, 0, NULL, NULL);
     kiln_status s = kl_cuda_check(c, cu, "cuModuleLoadDataEx", e);
-    if (s)
-        out->module = NULL;
     if (!s) {
-        cu = c->api.ModuleGetFunction(&out->function, out->module, entry);
-        s = kl_cuda_check(c, cu, "cuModuleGetFunction", e);
+        s = look_up(c, module, entry, n, out, e);
+        if (s) {
+            c->api.ModuleUnload(module);
+            memset(out, 0, n * sizeof *out);
+        }
     }
-    if (!s)
-        s = attributes(c, entry, threads, dynamic_shared, out, e);
     kl_cuda_leave(c, in);
-    if (s)
-        kl_cuda_unload(c, out);
     return s;
 }
 
 void kl_cuda_unload(kl_cuda *c, kl_cufn *f)
 {
+    bool last = true;
     if (!f->module)
         return;
-    int in = kl_cuda_enter(c, NULL);
+    if (f->refs) {
+        last = atomic_fetch_sub(&f->refs->n, 1) == 1;
+        if (last)
+            c->al.fn(c->al.user, f->refs, sizeof *f->refs, 0);
+    }
+    int in = last ? kl_cuda_enter(c, NULL) : -1;
     if (in >= 0) {
         c->api.ModuleUnload(f->module);
         kl_cuda_leave(c, in);

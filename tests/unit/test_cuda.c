@@ -487,7 +487,7 @@ static kiln_status everything(const kiln_options *o, bool *same)
 {
     static struct data d;
     kiln_context *c = NULL;
-    kiln_module *m = NULL;
+    kiln_module *m = NULL, *m2 = NULL;
     kiln_buffer *b = NULL, *b2 = NULL;
     kiln_stream *st = NULL;
     kiln_event *e[2] = {NULL, NULL};
@@ -497,6 +497,14 @@ static kiln_status everything(const kiln_options *o, bool *same)
     fill(&d, 300);
     if (!s)
         s = kiln_compile(c, "t", add_text, strlen(add_text), &m, NULL);
+    if (!s)
+        s = kiln_compile(c, "t", add_text, strlen(add_text), &m2, NULL);
+    if (!s) {
+        kiln_kernel *k[2] = {kiln_module_kernel(m, "add"), kiln_module_kernel(m2, "add")};
+        const kiln_arg *args[2] = {d.arg, d.arg};
+        const size_t n[2] = {3, 3};
+        s = kiln_specialize_many(k, args, n, 2, NULL, NULL);
+    }
     if (!s)
         s = kiln_launch(kiln_module_kernel(m, "add"), NULL, d.arg, 3, NULL);
     if (!s)
@@ -553,6 +561,7 @@ static kiln_status everything(const kiln_options *o, bool *same)
     kiln_buffer_free(b);
     kiln_buffer_free(b2);
     kiln_module_free(m);
+    kiln_module_free(m2);
     kiln_context_free(c);
     return s;
 }
@@ -640,6 +649,59 @@ static void cache(void **state)
     hook.inject("cuModuleLoadDataEx", 1, 200);
     state_of(c, &s);
     kiln_context_free(c);
+}
+
+/* ---- many kernels at once ---- */
+
+/* One run of the assembler for all; what is the same is made once; the module goes with the last
+ * kernel.  Where the whole is refused, each is made by itself. */
+static void together(void **state)
+{
+    enum { N = 6 };
+    static struct data d;
+    (void)state;
+    for (int turn = 0; turn < 3; turn++) {
+        kiln_context *c = cuda();
+        kiln_module *m[N];
+        kiln_kernel *k[N];
+        const kiln_arg *args[N];
+        size_t n[N];
+        kiln_spec *spec[N];
+        kiln_diags *g = NULL;
+        fill(&d, 300);
+        for (int i = 0; i < N; i++) { /* kernels of four modules, one of them three times */
+            m[i] = i < 3 || i == 4 ? compile(c, add_text) : m[0];
+            k[i] = kiln_module_kernel(m[i], "add");
+            args[i] = d.arg;
+            n[i] = 3;
+        }
+        long links = hook.calls("cuLinkCreate_v2"), loads = hook.calls("cuModuleLoadDataEx");
+        if (turn == 1)
+            hook.inject("cuLinkComplete", 1, 218);
+        if (turn == 2)
+            hook.inject("cuModuleGetFunction", 3, 500);
+        OK(kiln_specialize_many(k, args, n, N, spec, &g));
+        assert_int_equal(hook.calls("cuLinkCreate_v2") - links, turn ? 5 : 1);
+        assert_int_equal(hook.calls("cuModuleLoadDataEx") - loads, turn ? turn + 3 : 1);
+        for (int i = 0; i < N; i++) {
+            const kiln_spec_info *s = kiln_spec_get_info(spec[i]);
+            assert_true(s->registers > 0 && s->ctas_per_sm > 0);
+            kiln_spec_free(spec[i]);
+        }
+        links = hook.calls("cuLinkCreate_v2");
+        for (int i = 0; i < N; i++) {
+            fill(&d, 300);
+            OK(kiln_launch(k[i], NULL, d.arg, 3, &g));
+            right(&d);
+            if (i == 1 || i == 2) {
+                kiln_module_free(m[i]); /* the others stay */
+            }
+        }
+        assert_int_equal(hook.calls("cuLinkCreate_v2"), links);
+        kiln_module_free(m[4]);
+        kiln_module_free(m[0]);
+        kiln_context_free(c);
+    }
 }
 
 /* ---- initial values ---- */
@@ -893,7 +955,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(no_device),     T(info),   T(host_arrays),    T(device_arrays), T(capture),
-        T(short_way),     T(cache),  T(initial_values), T(streams),       T(threads),
+        T(short_way),     T(cache),  T(initial_values), T(streams),       T(threads),     T(together),
         T(out_of_memory), T(everywhere), T(old_driver),  T(each_allocation_fails),
         T(each_call_fails), cmocka_unit_test_setup(blame, fresh),
     };

@@ -309,7 +309,7 @@ static void ptxas(void **state)
         if (setjmp(gb_raised))
             fail_msg("raised: %s", x.env.msg);
         kl_buf b = {.a = &x.a};
-        kl_ptx_opts o = {.arch = archs[k]};
+        kl_ptx_opts o = {.arch = archs[k], .lines = true};
         for (size_t i = 0; i < l.n; i++) {
             kl_fn *f = read_fn(&x, &l.v[i]);
             if (i == 0)
@@ -317,6 +317,7 @@ static void ptxas(void **state)
             for (int v = 0; v < 2; v++) {
                 kl_ptxinfo info;
                 o.v16 = o.i32 = v;
+                o.first_file = (uint32_t)(64 * (2 * i + (size_t)v) + 1);
                 o.symbol = kl_printf(&x.a, "k%zu_%d_%.*s", i, v, (int)strcspn(l.v[i].name, "."), l.v[i].name);
                 kl_ptx_emit(&b, f, &o, &info);
             }

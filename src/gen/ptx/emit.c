@@ -261,7 +261,7 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
                         .nparam = f->nparam + 5,
                         .grid_limit = INT32_MAX};
     for (uint32_t i = 0; i < g->files.n; i++) {
-        kl_putf(b, ".file %u \"", i + 1);
+        kl_putf(b, ".file %u \"", kl_px_file(g, i));
         for (const char *c = g->files.v[i]; *c; c++) {
             bool plain = *c != '"' && *c != '\\' && (unsigned char)*c >= ' ';
             kl_buf_put(b, plain ? c : "_", 1);

@@ -21,6 +21,7 @@ typedef struct kl_ptx_opts {
     bool v16, i32;
     bool exact;         /* fast forms are computed exactly: for the executor */
     bool lines;         /* .loc lines to the Kiln source */
+    uint32_t first_file; /* of its .file numbers; 0: 1.  Kernels of one text have numbers apart */
     const char *symbol; /* name of the entry; NULL: kiln_ and the function's name */
 } kl_ptx_opts;
 

@@ -78,6 +78,7 @@ struct pgen {
     KL_VEC(const char *) files;       /* .file, from 1 on */
 };
 
+uint32_t kl_px_file(const struct pgen *g, uint32_t i); /* the number of files.v[i] in the text */
 _Noreturn void kl_px_unsupported(struct pgen *g, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

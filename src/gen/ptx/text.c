@@ -18,6 +18,11 @@ void kl_px_unsupported(struct pgen *g, const char *fmt, ...)
     kl_raise(g->a->env, KILN_E_UNSUPPORTED, "the GPU back end: %s", what);
 }
 
+uint32_t kl_px_file(const struct pgen *g, uint32_t i)
+{
+    return i + (g->o->first_file ? g->o->first_file : 1);
+}
+
 static void line_of(struct pgen *g)
 {
     if (!g->o->lines || !g->f->src || !g->loc.beg || g->to != &g->body)
@@ -34,7 +39,7 @@ static void line_of(struct pgen *g)
         return;
     g->line = at.line;
     g->file = i + 1;
-    kl_putf(g->to, "\t.loc %u %u %u\n", i + 1, at.line, at.col);
+    kl_putf(g->to, "\t.loc %u %u %u\n", kl_px_file(g, i), at.line, at.col);
 }
 
 void kl_px(struct pgen *g, const char *fmt, ...)
