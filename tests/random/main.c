@@ -3,6 +3,9 @@
  * random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops] [--show] [--interp]
  *                 [--sim] [--cuda] [--no-reduce]
  *
+ * The code of a batch (50 programs, at most 128) is made together; what fails is run again by
+ * itself, and one that then does not fail is shown with its batch.
+ *
  * Programs have the seeds SEED, SEED+1, ...: `-n 1 -s SEED --show` is one of them
  * again.  --ops: every operation by itself instead (ops.c).  --interp leaves the CPU out;
  * --sim and --cuda add the PTX executor and the GPU (`--interp --cuda`: the GPU alone).  Every
@@ -29,7 +32,8 @@ static struct {
 static const char *const words[] = {"not run", "running", "ok", "rejected", "failed",
                                     "different", "crashed"};
 
-static void report(struct rprog *p, const struct result *r, bool clang, unsigned *shown)
+static void report(struct rprog *p, const struct result *r, bool clang, unsigned first, unsigned n,
+                   unsigned *shown)
 {
     if (p->title)
         printf("FAIL %s: %s: %s\n", p->title, words[r->outcome], r->why);
@@ -38,6 +42,16 @@ static void report(struct rprog *p, const struct result *r, bool clang, unsigned
                r->why);
     if ((*shown)++ >= MAX_SHOWN)
         return;
+    char *whole = program_text(p->line, p->nline);
+    struct result alone = {O_NONE, ""};
+    run_guarded(&p, &whole, 1, &clang, opt.use, &alone);
+    free(whole);
+    if (alone.outcome != r->outcome) {
+        printf("---- by itself it is %s: only together with its batch, seeds %llu to %llu\n",
+               words[alone.outcome], (unsigned long long)(opt.seed + first),
+               (unsigned long long)(opt.seed + first + n - 1));
+        return;
+    }
     if (opt.shrink && r->outcome > O_OK && !p->title)
         reduce(p, r, clang, opt.use);
     char *text = program_text(p->line, p->nline);
@@ -48,10 +62,10 @@ static void report(struct rprog *p, const struct result *r, bool clang, unsigned
 /* Programs first .. first+n-1; how many passed. */
 static unsigned one_batch(unsigned first, unsigned n, unsigned *shown)
 {
-    struct rprog *p = calloc(n, sizeof *p), *ptr[64] = {NULL};
+    struct rprog *p = calloc(n, sizeof *p), *ptr[MAX_BATCH] = {NULL};
     struct result *res = calloc(n, sizeof *res);
-    char *text[64] = {NULL};
-    bool clang[64] = {false};
+    char *text[MAX_BATCH] = {NULL};
+    bool clang[MAX_BATCH] = {false};
     unsigned passed = 0;
     if (!p || !res)
         exit(4);
@@ -71,7 +85,7 @@ static unsigned one_batch(unsigned first, unsigned n, unsigned *shown)
         if (res[i].outcome == O_OK)
             passed++;
         else
-            report(&p[i], &res[i], clang[i], shown);
+            report(&p[i], &res[i], clang[i], first, n, shown);
         free(text[i]);
         pool_free(&p[i].mem);
     }
@@ -126,7 +140,7 @@ static void options(int argc, char **argv)
         }
         pool_free(&p.mem);
     }
-    if (!opt.jobs || !opt.batch || opt.batch > 50)
+    if (!opt.jobs || !opt.batch || opt.batch > MAX_BATCH)
         usage();
 }
 

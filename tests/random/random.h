@@ -28,7 +28,7 @@ void pool_free(struct pool *p);
 
 /* ---- programs ---- */
 
-enum { MAX_ARRAYS = 8, MAX_SCALARS = 40 };
+enum { MAX_ARRAYS = 8, MAX_SCALARS = 40, MAX_BATCH = 128 };
 
 struct rarray {
     const char *name;

@@ -182,7 +182,7 @@ static const struct target targets[] = {
     {"sim, level 2", KILN_DEVICE_SIM, 2, 1, NULL, USE_SIM},
     {"cuda, level 2", KILN_DEVICE_CUDA, 2, 1, NULL, USE_CUDA},
 };
-enum { NTARGETS = sizeof targets / sizeof *targets, MAX_BATCH = 64 };
+enum { NTARGETS = sizeof targets / sizeof *targets };
 
 static void say(struct result *r, enum outcome o, const struct target *t, const char *text,
                 const kiln_diags *d)
@@ -203,7 +203,8 @@ static bool context(const struct target *t, kiln_context **ctx)
     return kiln_context_create(&opt, ctx, NULL) == KILN_OK;
 }
 
-/* Compile the C of many kernels at once; when that fails, launching one by one shows which. */
+/* Make the code of many kernels at once, with one run of the C compiler or of the driver's
+ * assembler; when that fails, launching one by one shows which. */
 static void prepare(kiln_kernel *const *k, const struct rmem *mem, unsigned n, kiln_spec **spec)
 {
     const kiln_arg *args[MAX_BATCH];
@@ -275,7 +276,7 @@ static void run_target(struct rprog *const *p, char *const *text, unsigned n, co
         }
         kiln_diags_free(d);
     }
-    if (t->device == KILN_DEVICE_CPU && m)
+    if ((t->device == KILN_DEVICE_CPU || t->device == KILN_DEVICE_CUDA) && m)
         prepare(k, mem, m, spec);
     for (unsigned j = 0; j < m; j++)
         /* for the fast functions a GPU has units of its own */
@@ -343,6 +344,14 @@ void run_guarded(struct rprog *const *p, char *const *text, unsigned n, const bo
                          WIFSIGNALED(st) ? WTERMSIG(st) : WEXITSTATUS(st));
                 again = n > 1;
             }
+        if (!again && n > 1) { /* while code was made for all: one by one */
+            memcpy(res, sh, bytes);
+            munmap(sh, bytes);
+            for (unsigned i = 0; i < n; i++)
+                if (res[i].outcome <= O_OK)
+                    run_guarded(&p[i], &text[i], 1, &clang[i], use, &res[i]);
+            return;
+        }
         if (!again)
             for (unsigned i = 0; i < n; i++)
                 if (sh[i].outcome <= O_OK) {
