@@ -71,6 +71,7 @@ TESTLIBS  = $(O)/libcli.a $(O)/libkiln.a
 unit     := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c tests/api/*.c tests/oom/*.c))
 KT       := $(sort $(wildcard tests/kt*.c))
 RANDOM   := $(sort $(wildcard tests/random/*.c))
+SWEEP    := $(sort $(wildcard tests/sweep/*.c))
 
 $(unit): %: %.o $(TESTLIBS)
 	@echo "  LD   $@"
@@ -80,6 +81,9 @@ $(O)/tests/kt: $(call obj,$(KT)) $(O)/libkiln.a
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 # The folder tests/random of objects lies beside: hence the suffix.
 $(O)/tests/random-programs: $(call obj,$(RANDOM)) $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+$(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 $(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/libkiln.a
@@ -101,7 +105,8 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
 $(O)/tests/unit/test_cuda: | $(FAKECUDA)
 
-tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/ulp-check
+tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/shape-sweep \
+       $(O)/tests/ulp-check
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
@@ -130,7 +135,7 @@ bench: all $(O)/bench/cpu/kernels
 $(O)/bench/cpu/kernels: $(O)/bench/cpu/kernels.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
+$(O)/bench/gpu/kernels $(O)/bench/gpu/launch $(O)/bench/gpu/compile: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 

@@ -100,6 +100,15 @@ random_programs() {
     "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" -j "$J"
 }
 
+each_device() { # kernels over shapes: a choice; `shape-sweep --full` is all of them
+    rc=0
+    for d in sim cpu cuda; do
+        echo "== $d"
+        LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/tests/shape-sweep" --device $d || rc=1
+    done
+    return $rc
+}
+
 san() { # under AddressSanitizer and UBSan: each error ends the program
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -127,6 +136,7 @@ group sim "$O/kiln" test kernels tests/run --device sim
 group sim-operations "$O/tests/random-programs" --ops --interp --sim -j "$J"
 group sim-random "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" --interp --sim -j "$J"
 group fakecuda env LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/kiln" test kernels tests/run --device cuda
+group sweep each_device
 group ulp "$O/tests/ulp-check" --sample 4099 --threads 2
 group oom each "$O/tests/oom"
 group surface sh tests/api/surface.sh "$O"
