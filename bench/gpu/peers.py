@@ -174,27 +174,6 @@ class Torch:
         t.cuda.empty_cache()
         return out
 
-    def launches(self):
-        """Nanoseconds that a launch costs the host."""
-        t, out = self.torch, []
-        a = [t.randn(256, device=self.dev) for _ in range(9)]
-        s = [0.5 + i for i in range(10)]
-        jobs = [("torch.add, 3 arguments", lambda: t.add(a[1], a[2], out=a[0]))]
-        if self.triton:
-            jobs.append(("triton", lambda: self.triton.many[(1,)](*a, *s, B=256)))
-        for peer, f in jobs:
-            v = []
-            for turn in range(35):
-                t.cuda.synchronize()
-                begin = time.perf_counter_ns()
-                for _ in range(200):
-                    f()
-                v.append((time.perf_counter_ns() - begin) / 200)
-            v = sorted(v[5:])
-            out.append(dict(bench="launch", arguments=3 if "3" in peer else 19, peer=peer,
-                            median_ns=v[len(v) // 2], least_ns=v[0]))
-        return out
-
 
 def summary(rows):
     """For each case and peer the variant with the least time: the median over the turns."""
@@ -267,7 +246,7 @@ def main():
             keep([dict(peer="about", torch=torch.torch.__version__,
                        device=torch.torch.cuda.get_device_name(o.device),
                        triton=getattr(torch.triton and torch.triton.triton, "__version__", None))])
-            keep(torch.ceilings() + torch.launches())
+            keep(torch.ceilings())
         for case in kiln.cases(o.only):
             if time.time() - began > o.seconds:
                 left.append(case)

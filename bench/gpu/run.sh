@@ -2,13 +2,13 @@
 # run.sh [OUT] - on a machine with an NVIDIA GPU: build, test on the device, measure.
 #
 # Needs a C compiler, make, the driver; for the peers python3 with torch (and triton).  No CUDA
-# toolkit.  OUT (default: bench-gpu) receives the logs, launch.jsonl, results.jsonl, summary.json.
+# toolkit.  OUT (default: bench-gpu) receives the logs, host.jsonl, results.jsonl, summary.json.
 # Environment: O (build folder), ONLY (cases whose name holds this text), TURNS, SECONDS_LEFT (for
-# the cases), STEPS (some of: build test launch peers), DEVICE.
+# the cases), STEPS (some of: build test host peers), DEVICE.
 set -u
 OUT=${1:-bench-gpu}
 O=${O:-build}
-STEPS=${STEPS:-build test launch peers}
+STEPS=${STEPS:-build test host peers}
 DEVICE=${DEVICE:-0}
 CC=${CC:-cc}
 mkdir -p "$OUT" || exit 1
@@ -16,11 +16,10 @@ step() { case " $STEPS " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 failed=0
 
 if step build; then
+    progs="$O/bench/gpu/kernels $O/bench/gpu/launch $O/bench/gpu/compile"
     # where jansson (for the command line) is not installed, the library is enough for the figures
-    make -j"$(getconf _NPROCESSORS_ONLN)" O="$O" all "$O/bench/gpu/kernels" "$O/bench/gpu/launch" \
-        >"$OUT/build.log" 2>&1 ||
-        make -j"$(getconf _NPROCESSORS_ONLN)" O="$O" "$O/libkiln.a" "$O/bench/gpu/kernels" \
-            "$O/bench/gpu/launch" >>"$OUT/build.log" 2>&1 || {
+    make -j"$(getconf _NPROCESSORS_ONLN)" O="$O" all $progs >"$OUT/build.log" 2>&1 ||
+        make -j"$(getconf _NPROCESSORS_ONLN)" O="$O" "$O/libkiln.a" $progs >>"$OUT/build.log" 2>&1 || {
         tail -20 "$OUT/build.log"
         exit 1
     }
@@ -41,8 +40,11 @@ if step test && [ -x "$O/kiln" ]; then
          END { print p + 0 " passed, " f + 0 " failed, " s + 0 " skipped" }' "$OUT/test.log"
     grep -qE '^FAIL|error' "$OUT/test.log" && failed=1
 fi
-if step launch; then
-    "$O/bench/gpu/launch" --device "$DEVICE" | tee "$OUT/launch.jsonl" || failed=1
+if step host; then
+    python3 bench/gpu/host.py --build "$O" --out "$OUT" --device "$DEVICE" 2>"$OUT/host.err" ||
+        failed=1
+    head -20 "$OUT/host.err"
+    python3 bench/gpu/report.py "$OUT" host | sed -n '/^| 19/p; /^| [34] /p'
 fi
 if step peers; then
     python3 bench/gpu/peers.py --build "$O" --out "$OUT" --device "$DEVICE" --only "${ONLY:-}" \

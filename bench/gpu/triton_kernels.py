@@ -95,6 +95,22 @@ def transpose(y, x, m, n, B: tl.constexpr):
 
 
 @triton.jit
+def matmul(c, a, b, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    i = tl.program_id(0) * BM + tl.arange(0, BM)
+    j = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k0 in range(0, k, BK):
+        q = k0 + tl.arange(0, BK)
+        x = tl.load(a + i[:, None] * k + q[None, :], mask=(i[:, None] < m) & (q[None, :] < k),
+                    other=0.0)
+        y = tl.load(b + q[:, None] * n + j[None, :], mask=(q[:, None] < k) & (j[None, :] < n),
+                    other=0.0)
+        acc = tl.dot(x, y, acc, input_precision="ieee")
+    tl.store(c + i[:, None] * n + j[None, :], acc.to(c.dtype.element_ty),
+             mask=(i[:, None] < m) & (j[None, :] < n))
+
+
+@triton.jit
 def many(y, a0, a1, a2, a3, a4, a5, a6, a7, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9,
          B: tl.constexpr):
     i = tl.arange(0, B)
