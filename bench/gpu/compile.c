@@ -13,43 +13,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../tests/library.h"
 #include "tool.h"
 
-enum { MOST = 50, MAX_ARRAYS = 5, MAX_ARGS = 10 };
-
-/* Sizes are letters: R rows, C columns, S a short row, P parts, L a line, M N K of a product. */
-static const struct row {
-    const char *file, *kernel;
-    struct {
-        const char *name, *dims;
-        int acc; /* f32 whatever the type */
-    } array[MAX_ARRAYS];
-    int64_t cols; /* C, or 4096 */
-    const char *scalar;
-} rows[] = {
-    {"add", "add", {{"z", "L", 0}, {"x", "L", 0}, {"y", "L", 0}}, 0, NULL},
-    {"gelu", "erf_form", {{"y", "L", 0}, {"x", "L", 0}}, 0, NULL},
-    {"gelu", "tanh_form", {{"y", "L", 0}, {"x", "L", 0}}, 0, NULL},
-    {"saxpy", "saxpy", {{"y", "L", 0}, {"x", "L", 0}}, 0, "a"},
-    {"saxpy", "saxpy_fma", {{"y", "L", 0}, {"x", "L", 0}}, 0, "a"},
-    {"saxpy", "saxpy_stride", {{"y", "L", 0}, {"x", "L", 0}}, 0, "a"},
-    {"saxpy", "saxpy_stride_fma", {{"y", "L", 0}, {"x", "L", 0}}, 0, "a"},
-    {"softmax", "softmax", {{"y", "RC", 0}, {"x", "RC", 0}}, 1024, NULL},
-    {"softmax", "softmax", {{"y", "RC", 0}, {"x", "RC", 0}}, 16384, NULL},
-    {"softmax", "softmax_strided", {{"y", "RC", 0}, {"x", "RC", 0}}, 1024, NULL},
-    {"softmax", "softmax_online", {{"y", "RC", 0}, {"x", "RC", 0}}, 131072, NULL},
-    {"softmax", "softmax_columns", {{"y", "SC", 0}, {"x", "SC", 0}}, 4096, NULL},
-    {"rowsum", "rowsum", {{"s", "R", 1}, {"x", "RC", 0}}, 16384, NULL},
-    {"rowsum", "rowsum_parts", {{"partial", "RP", 1}, {"x", "RC", 0}}, 1 << 20, NULL},
-    {"rowsum", "rowsum_join", {{"s", "R", 1}, {"partial", "RP", 1}}, 0, NULL},
-    {"rowsum", "rowsum_short", {{"s", "R", 1}, {"x", "RS", 0}}, 0, NULL},
-    {"layernorm", "layernorm",
-     {{"y", "RC", 0}, {"x", "RC", 0}, {"gamma", "C", 0}, {"beta", "C", 0}}, 8192, NULL},
-    {"rmsnorm", "rmsnorm", {{"y", "RC", 0}, {"x", "RC", 0}, {"gamma", "C", 0}}, 8192, NULL},
-    {"transpose", "transpose", {{"y", "CR", 0}, {"x", "RC", 0}}, 8192, NULL},
-    {"matmul", "matmul", {{"c", "MN", 0}, {"a", "MK", 0}, {"b", "KN", 0}}, 0, NULL},
-};
-enum { NROW = sizeof rows / sizeof *rows };
+enum { MOST = 50 };
 
 static struct {
     kiln_context *host, *device; /* device NULL: no driver */
@@ -76,7 +43,7 @@ static double median(double *v)
     return v[opt.turns / 2];
 }
 
-static int failed(const struct row *r, const char *what, kiln_status s, kiln_diags *d)
+static int failed(const struct lib_row *r, const char *what, kiln_status s, kiln_diags *d)
 {
     char text[600] = "";
     kiln_diags_render(d, 0, text, sizeof text);
@@ -89,32 +56,7 @@ static int failed(const struct row *r, const char *what, kiln_status s, kiln_dia
     return 0;
 }
 
-/* Arrays that nothing will touch: only what the launch's facts see of their addresses counts. */
-static size_t arguments(const struct row *r, kiln_dtype t, kiln_arg *arg, int64_t shape[][2],
-                        int device)
-{
-    size_t n = 0;
-    for (; n < MAX_ARRAYS && r->array[n].name; n++) {
-        const char *dims = r->array[n].dims;
-        for (int d = 0; dims[d]; d++)
-            shape[n][d] = dims[d] == 'L' ? 1 << 28 : dims[d] == 'C' ? r->cols
-                        : dims[d] == 'S' ? 64 : dims[d] == 'P' ? 8 : 4096;
-        arg[n] = (kiln_arg){.name = r->array[n].name, .kind = KILN_ARG_TENSOR};
-        arg[n].u.tensor = (kiln_tensor){
-            .data = device ? (void *)(uintptr_t)((uint64_t)(n + 1) << 40) : NULL,
-            .dtype = r->array[n].acc ? KILN_F32 : t,
-            .ndim = (int32_t)strlen(dims),
-            .shape = shape[n],
-            .flags = device ? KILN_TENSOR_DEVICE : 0};
-    }
-    if (r->scalar) {
-        arg[n] = (kiln_arg){.name = r->scalar, .kind = KILN_ARG_FLOAT};
-        arg[n++].u.f = 0.5;
-    }
-    return n;
-}
-
-static void keep(const struct row *r, const char *label, const char *text)
+static void keep(const struct lib_row *r, const char *label, const char *text)
 {
     char path[600];
     if (!opt.keep)
@@ -127,18 +69,17 @@ static void keep(const struct row *r, const char *label, const char *text)
     fclose(f);
 }
 
-static int one(const struct row *r, kiln_dtype t)
+static int one(const struct lib_row *r, kiln_dtype t)
 {
     static char text[1 << 16];
     char path[200], label[100];
     double parse[MOST], source[MOST], driver[MOST], load[MOST];
-    kiln_arg arg[MAX_ARGS];
-    int64_t shape[MAX_ARRAYS][2];
+    kiln_arg arg[LIB_ARGS];
+    int64_t shape[LIB_ARRAYS][2];
     size_t bytes = 0;
     kiln_spec_info info = {.registers = 0};
     snprintf(path, sizeof path, "kernels/%s.kiln", r->file);
-    snprintf(label, sizeof label, r->cols ? "%s-%lld" : "%s", kiln_dtype_name(t),
-             (long long)r->cols);
+    lib_label(r, t, label, sizeof label);
     FILE *f = fopen(path, "rb");
     size_t len = f ? fread(text, 1, sizeof text - 1, f) : 0;
     if (f)
@@ -149,7 +90,7 @@ static int one(const struct row *r, kiln_dtype t)
         kiln_diags *d = NULL;
         kiln_module *m;
         char *ptx;
-        size_t n = arguments(r, t, arg, shape, 0);
+        size_t n = lib_arguments(r, t, arg, shape, 0);
         const kl_tool_emit_opts e = {.stage = "ptx", .lines = 1, .arch = opt.arch};
         double t0 = now_ms();
         kiln_status s = kiln_compile(opt.host, path, text, len, &m, &d);
@@ -176,7 +117,7 @@ static int one(const struct row *r, kiln_dtype t)
         kiln_diags *d = NULL;
         kiln_module *m;
         kiln_spec *spec;
-        size_t n = arguments(r, t, arg, shape, 1);
+        size_t n = lib_arguments(r, t, arg, shape, 1);
         kiln_status s = kiln_compile(opt.device, path, text, len, &m, &d);
         if (s)
             return failed(r, "kiln_compile", s, d);
@@ -242,10 +183,10 @@ int main(int argc, char **argv)
     }
     if (opt.device)
         opt.arch = kiln_context_device_info(opt.device)->arch;
-    for (int i = 0; i < NROW; i++)
+    for (int i = 0; i < LIB_ROWS; i++)
         for (int t = 0; t < 2; t++)
-            if (t == 0 || strcmp(rows[i].kernel, "rowsum_join") != 0)
-                ok &= one(&rows[i], types[t]);
+            if (t == 0 || !lib_rows[i].sums)
+                ok &= one(&lib_rows[i], types[t]);
     kiln_context_free(opt.device);
     kiln_context_free(opt.host);
     return !ok;

@@ -344,8 +344,9 @@ static void ptxas(void **state)
     assert_int_equal(bad, 0);
 }
 
-/* Registers and spills of the kernels in tests/gen/ptx on sm_90, beside the table there.  Registers
- * may move a little with the assembler's version; nothing may spill.  KILN_UPDATE=1 writes it. */
+/* Registers and spills of the kernels in tests/gen/ptx on sm_90, beside the table there.  With -c
+ * ptxas gives what the driver's assembler gives.  Registers may move a little with the assembler's
+ * version; nothing may spill more than the table says.  KILN_UPDATE=1 writes it. */
 static void registers(void **state)
 {
     (void)state;
@@ -376,7 +377,7 @@ static void registers(void **state)
     assert_non_null(out);
     fwrite(kl_buf_str(&b), 1, b.n, out);
     fclose(out);
-    snprintf(cmd, sizeof cmd, "%s -v -arch=sm_90 -o /dev/null %s/k.ptx 2>&1", tool, dir);
+    snprintf(cmd, sizeof cmd, "%s -c -v -arch=sm_90 -o /dev/null %s/k.ptx 2>&1", tool, dir);
     FILE *p = popen(cmd, "r");
     assert_non_null(p);
     char name[100] = "?";
@@ -387,13 +388,8 @@ static void registers(void **state)
             sscanf(q + 18, "%99[^']", name);
         if ((q = strstr(line, "bytes stack frame, ")) != NULL)
             sscanf(q + 19, "%u", &spill);
-        if ((q = strstr(line, "Used ")) != NULL && sscanf(q + 5, "%u", &regs) == 1) {
+        if ((q = strstr(line, "Used ")) != NULL && sscanf(q + 5, "%u", &regs) == 1)
             kl_putf(&now, "%s %u %u\n", name, regs, spill);
-            if (spill) {
-                print_error("%s spills %u bytes\n", name, spill);
-                spilled++;
-            }
-        }
     }
     pclose(p);
     snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
@@ -411,17 +407,23 @@ static void registers(void **state)
         fclose(in);
     }
     for (char *s = now.s; s && *s; s = strchr(s, '\n') + 1) {
-        unsigned is = 0, was = 0;
+        unsigned is = 0, was = 0, spills = 0, spilt = 0;
         int n = (int)(strchr(s, ' ') - s);
-        sscanf(s + n, "%u", &is);
+        sscanf(s + n, "%u %u", &is, &spills);
         const char *at = old;
         while (at && (strncmp(at, s, (size_t)n + 1) != 0))
             at = (at = strchr(at, '\n')) ? at + 1 : NULL;
         if (at)
-            sscanf(at + n, "%u", &was);
+            sscanf(at + n, "%u %u", &was, &spilt);
         if (is > was + 8 || was > is + 8) {
             print_error("%.*s: %u registers, the table says %u\n", n, s, is, was);
             moved++;
+        }
+        if (spills > spilt) {
+            print_error("%.*s: %u bytes spill, the table says %u\n", n, s, spills, spilt);
+            spilled++;
+        } else if (spills) {
+            print_message("%.*s: %u bytes spill\n", n, s, spills);
         }
     }
     gb_close(&x);
