@@ -110,8 +110,7 @@ static void chain(kiln_stream *stream, float *sums, float *between[2], float *in
 static kiln_buffer *buffer(int64_t elements)
 {
     kiln_buffer *b;
-    kiln_status s = kiln_buffer_create(ctx, (size_t)elements * sizeof(float), &b);
-    done(s, NULL);
+    CHECK(kiln_buffer_alloc(ctx, (size_t)elements * sizeof(float), &b, &diags));
     return b;
 }
 

@@ -335,6 +335,9 @@ KILN_API kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags);
 /* Memory of the context's device, aligned to 256 bytes on a GPU and 64 on the host.  KILN_E_NOMEM:
  * there is not so much left. */
 KILN_API kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **out);
+/* The same, and says why not. */
+KILN_API kiln_status kiln_buffer_alloc(kiln_context *ctx, size_t bytes, kiln_buffer **out,
+                                       kiln_diags **diags);
 /* An address of the device; on the host's devices, and SIM, the host may use it. */
 KILN_API void *kiln_buffer_data(kiln_buffer *b);
 KILN_API size_t kiln_buffer_size(const kiln_buffer *b);

@@ -13,33 +13,43 @@ struct kiln_buffer {
     void *at;
 };
 
-kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **out)
+kiln_status kiln_buffer_alloc(kiln_context *ctx, size_t bytes, kiln_buffer **out,
+                              kiln_diags **diags)
 {
-    if (!out)
-        return KILN_E_ARG;
-    *out = NULL;
+    kl_cudaerr e = {0};
+    if (diags)
+        *diags = NULL;
+    if (out)
+        *out = NULL;
     if (!ctx)
         return KILN_E_ARG;
-    if (bytes > SIZE_MAX / 2)
-        return KILN_E_NOMEM;
-    size_t taken = sizeof(kiln_buffer) + (ctx->cuda ? 0 : bytes + ALIGN);
-    kiln_buffer *b = ctx->al.fn(ctx->al.user, NULL, 0, taken);
-    if (!b)
-        return KILN_E_NOMEM;
+    if (!out)
+        return kl_wrong(ctx, diags, "kiln_buffer_alloc: out is NULL");
+    size_t taken = sizeof(kiln_buffer) + (ctx->cuda || bytes > SIZE_MAX / 2 ? 0 : bytes + ALIGN);
+    kiln_buffer *b = bytes > SIZE_MAX / 2 ? NULL : ctx->al.fn(ctx->al.user, NULL, 0, taken);
+    if (!b) {
+        kl_cuda_fail(&e, KL_K1814, KILN_E_NOMEM, "kiln_buffer_alloc: there is no host memory for "
+                     "%zu bytes", ctx->cuda ? taken : bytes);
+        return kl_finish_cuda(ctx, KILN_E_NOMEM, &e, diags);
+    }
     uintptr_t p = ((uintptr_t)(b + 1) + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
     *b = (kiln_buffer){ctx, bytes, taken, (void *)p};
     if (ctx->cuda) {
-        kl_cudaerr e;
         uint64_t at;
         kiln_status s = kl_cuda_alloc(ctx->cuda, bytes, &at, &e);
         if (s) {
             ctx->al.fn(ctx->al.user, b, taken, 0);
-            return s;
+            return kl_finish_cuda(ctx, s, &e, diags);
         }
         b->at = (void *)(uintptr_t)at;
     }
     *out = b;
     return KILN_OK;
+}
+
+kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_buffer **out)
+{
+    return kiln_buffer_alloc(ctx, bytes, out, NULL);
 }
 
 void *kiln_buffer_data(kiln_buffer *b)

@@ -335,7 +335,7 @@ uint32_t kl_gpu_ctas(const struct kl_gpu *g, const int64_t grid[3])
 
 /* Host memory that arrays of the launch share. */
 struct piece {
-    const char *lo, *hi;
+    const char *lo, *hi, *name; /* name: of the array, or of all that lie there */
     bool written;
     uint64_t taken, at; /* on the device: what was allocated, and where lo lies */
 };
@@ -362,7 +362,10 @@ static uint32_t pieces(struct kl_call *c, const struct kl_item *it, struct piece
             continue;
         uint32_t decl = it->s->slot[i].decl;
         const struct kl_boundparam *p = &it->bound.param[decl];
-        struct piece s = {.lo = p->lo, .hi = p->hi, .written = it->k->param[decl].writes};
+        struct piece s = {.lo = p->lo,
+                          .hi = p->hi,
+                          .name = it->k->param[decl].name,
+                          .written = it->k->param[decl].writes};
         for (uint32_t j = 0; j < n;) {
             struct piece *o = &v[j];
             if (s.hi <= o->lo || o->hi <= s.lo) {
@@ -372,6 +375,7 @@ static uint32_t pieces(struct kl_call *c, const struct kl_item *it, struct piece
             s.lo = o->lo < s.lo ? o->lo : s.lo;
             s.hi = o->hi > s.hi ? o->hi : s.hi;
             s.written |= o->written;
+            s.name = kl_printf(&c->tmp, "%s, %s", o->name, s.name);
             *o = v[--n];
             j = 0; /* look at all again, as s has grown */
         }
@@ -416,6 +420,25 @@ static kiln_status download(struct kl_call *c, kiln_context *ctx, const struct p
     return kl_say_cuda(c, s, &e);
 }
 
+/* An array in memory of another device, which this one does not reach, would end the context. */
+static kiln_status check_places(struct kl_call *c, const struct kl_item *it)
+{
+    kl_cuda *cuda = it->k->mod->ctx->cuda;
+    for (uint32_t i = 0; i < it->s->nslot; i++) {
+        const struct kl_slotref *r = &it->s->slot[i];
+        const struct kl_boundparam *p = &it->bound.param[r->decl];
+        if (r->use != KL_P_ARRAY || !p->given || p->lo >= p->hi || is_host(it, i))
+            continue;
+        int other = kl_cuda_elsewhere(cuda, (uint64_t)(uintptr_t)p->lo);
+        if (other >= 0)
+            return kl_say(c, KL_K1809, KILN_E_ARG,
+                          "kiln_launch: array `%s` lies in memory of CUDA device %d, and the "
+                          "kernel belongs to a context of device %d, which cannot reach it",
+                          it->k->param[r->decl].name, other, kl_cuda_info(cuda)->ordinal);
+    }
+    return KILN_OK;
+}
+
 /* What an entry takes: bases and scalars, grid, programs, SMs. */
 static void fill_params(const struct kl_item *it, const struct piece *v, uint32_t n, uint64_t *p)
 {
@@ -449,7 +472,10 @@ static kiln_status launch_cuda(struct kl_call *c, struct kl_item *it, void *stre
         return kl_say(c, KL_K1809, KILN_E_ARG,
                       "kiln_launch: the stream is being captured into a graph, and an array lies "
                       "in host memory");
-    kiln_status s = upload(c, ctx, v, n, stream);
+    kiln_status s = check_places(c, it);
+    if (s)
+        return s;
+    s = upload(c, ctx, v, n, stream);
     if (!s) {
         fill_params(it, v, n, param);
         s = kl_say_cuda(c,
@@ -484,10 +510,13 @@ static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
     uint32_t n = pieces(c, it, &v);
     uint64_t *param = kl_new_n(&c->tmp, uint64_t, g->info.nparam);
     kl_sim_buffer *buf = kl_new_n(&c->tmp, kl_sim_buffer, n + 1);
-    for (uint32_t i = 0; i < n; i++)
+    const char **name = kl_new_n(&c->tmp, const char *, n + 1);
+    for (uint32_t i = 0; i < n; i++) {
+        name[i] = v[i].name;
         buf[i] = (kl_sim_buffer){.base = (char *)(uintptr_t)v[i].lo,
                                  .size = (size_t)(v[i].hi - v[i].lo),
                                  .writable = v[i].written};
+    }
     fill_params(it, NULL, 0, param);
     struct simrun r = {it,
                        {.entry = g->info.entry,
@@ -497,7 +526,8 @@ static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
                         .param = param,
                         .param_bytes = g->info.nparam * 8,
                         .buffer = buf,
-                        .nbuffer = n}};
+                        .nbuffer = n,
+                        .buffer_name = name}};
     return kl_guarded(c, g->src, run_sim, &r);
 }
 

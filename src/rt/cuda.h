@@ -33,6 +33,7 @@ enum { /* CUdevice_attribute, CUfunction_attribute, CUjit_option */
     KL_CU_DEV_SM_SHARED = 81, KL_CU_DEV_SM_REGISTERS = 82, KL_CU_DEV_SHARED_OPTIN = 97,
     KL_CU_FN_THREADS = 0, KL_CU_FN_SHARED = 1, KL_CU_FN_LOCAL = 3, KL_CU_FN_REGISTERS = 4,
     KL_CU_FN_DYNAMIC = 8,
+    KL_CU_PTR_TYPE = 2, KL_CU_PTR_REACHED = 3, KL_CU_PTR_ORDINAL = 9, KL_CU_ON_DEVICE = 2,
     KL_CU_JIT_INFO = 3, KL_CU_JIT_INFO_SIZE = 4, KL_CU_JIT_ERROR = 5, KL_CU_JIT_ERROR_SIZE = 6,
     KL_CU_JIT_LINES = 13, KL_CU_INPUT_PTX = 1, KL_CU_HOST_PORTABLE = 1, KL_CU_EVENT_NO_TIME = 2
 };
@@ -102,6 +103,9 @@ void kl_cuda_unload(kl_cuda *c, kl_cufn *f);
 
 kiln_status kl_cuda_alloc(kl_cuda *c, size_t bytes, uint64_t *at, kl_cudaerr *e);
 void kl_cuda_free(kl_cuda *c, uint64_t at);
+/* The number of another device in whose memory the address lies, where this one does not reach it;
+ * -1: it does, or nothing is known. */
+int kl_cuda_elsewhere(kl_cuda *c, uint64_t at);
 kiln_status kl_cuda_host_alloc(kl_cuda *c, size_t bytes, void **at, kl_cudaerr *e);
 void kl_cuda_host_free(kl_cuda *c, void *at);
 kiln_status kl_cuda_upload(kl_cuda *c, uint64_t to, const void *from, size_t n, void *stream,

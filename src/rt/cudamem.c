@@ -30,6 +30,21 @@ void kl_cuda_free(kl_cuda *c, uint64_t at)
     kl_cuda_leave(c, in);
 }
 
+int kl_cuda_elsewhere(kl_cuda *c, uint64_t at)
+{
+    unsigned type = 0;
+    int ordinal = -1, in = c->info.count > 1 && c->api.PointerGet ? kl_cuda_enter(c, NULL) : -1;
+    uint64_t reached;
+    if (in < 0)
+        return -1;
+    bool other = c->api.PointerGet(&reached, KL_CU_PTR_REACHED, at) != 0 &&
+                 c->api.PointerGet(&type, KL_CU_PTR_TYPE, at) == 0 && type == KL_CU_ON_DEVICE &&
+                 c->api.PointerGet(&ordinal, KL_CU_PTR_ORDINAL, at) == 0 &&
+                 ordinal != c->info.ordinal;
+    kl_cuda_leave(c, in);
+    return other ? ordinal : -1;
+}
+
 kiln_status kl_cuda_host_alloc(kl_cuda *c, size_t bytes, void **at, kl_cudaerr *e)
 {
     *at = NULL;

@@ -163,6 +163,16 @@ static void buffers(void **state)
         kiln_buffer_free(b);
     }
     assert_int_equal(kiln_buffer_create(ctx, SIZE_MAX, &b), KILN_E_NOMEM);
+    kiln_diags *d = NULL;
+    assert_int_equal(kiln_buffer_alloc(ctx, SIZE_MAX, &b, &d), KILN_E_NOMEM);
+    assert_null(b);
+    assert_non_null(strstr(kiln_diags_at(d, 0)->text, "no host memory"));
+    kiln_diags_free(d);
+    assert_int_equal(kiln_buffer_alloc(ctx, 10, NULL, &d), KILN_E_ARG);
+    assert_string_equal(kiln_diags_at(d, 0)->code, "K1809");
+    kiln_diags_free(d);
+    assert_int_equal(kiln_buffer_alloc(NULL, 10, &b, &d), KILN_E_ARG);
+    assert_null(d);
     assert_null(b);
     kiln_context_free(ctx);
 }

@@ -70,6 +70,7 @@ struct op {
     uint64_t seq;
     struct stream *stream;
     bool running;
+    struct device *dev; /* of a launch: it touches no other's memory */
     struct function *f;
     unsigned grid[3], block[3], shared;
     uint64_t *param;
@@ -193,7 +194,8 @@ static void launch(const struct op *o)
     kl_sim_buffer *b = calloc(n + 1, sizeof *b);
     n = 0;
     for (struct memory *m = g.mem; m; m = m->next)
-        b[n++] = (kl_sim_buffer){m->at, m->size, true};
+        if (!m->dev || m->dev == o->dev)
+            b[n++] = (kl_sim_buffer){m->at, m->size, true};
     const kl_sim_launch l = {.entry = o->f->entry->name,
                              .grid = {o->grid[0], o->grid[1], o->grid[2]},
                              .block = {o->block[0], o->block[1], o->block[2]},
@@ -753,6 +755,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
         return end(OK);
     struct op o = {.kind = LAUNCH,
                    .stream = stream,
+                   .dev = stack[depth - 1],
                    .f = f,
                    .grid = {gx, gy, gz},
                    .block = {bx, by, bz},
@@ -794,6 +797,26 @@ int cuMemAlloc_v2(uint64_t *at, size_t bytes)
     g.mem = m;
     dev->used += bytes;
     *at = (uint64_t)(uintptr_t)p;
+    return end(OK);
+}
+int cuPointerGetAttribute(void *value, int attribute, uint64_t at)
+{
+    BEGIN(true);
+    const struct memory *m = g.mem;
+    while (m && (at < (uint64_t)(uintptr_t)m->at || at >= (uint64_t)(uintptr_t)m->at + m->size))
+        m = m->next;
+    if (!m)
+        return end(KL_CU_INVALID_VALUE);
+    switch (attribute) {
+    case KL_CU_PTR_TYPE: *(unsigned *)value = m->dev ? KL_CU_ON_DEVICE : 1; break;
+    case KL_CU_PTR_ORDINAL: *(int *)value = m->dev ? m->dev->ordinal : 0; break;
+    case KL_CU_PTR_REACHED:
+        if (m->dev && m->dev != stack[depth - 1])
+            return end(KL_CU_INVALID_VALUE);
+        *(uint64_t *)value = at;
+        break;
+    default: return end(KL_CU_INVALID_VALUE);
+    }
     return end(OK);
 }
 static int drop(char *at, bool host)

@@ -433,6 +433,9 @@ static void out_of_memory(void **state)
     kiln_diags *g = NULL;
     assert_int_equal(kiln_buffer_create(c, 9000, &b), KILN_E_NOMEM);
     assert_null(b);
+    assert_int_equal(kiln_buffer_alloc(c, 9000, &b, &g), KILN_E_NOMEM);
+    assert_null(b);
+    said(g, "K1814", "cuMemAlloc", "are free on Fake GPU 0");
     fill(&d, MAXN);
     assert_int_equal(kiln_launch(kiln_module_kernel(m, "add"), NULL, d.arg, 3, &g), KILN_E_NOMEM);
     said(g, "K1814", "cuMemAlloc", "are free on Fake GPU 0");
@@ -885,6 +888,36 @@ static void threads(void **state)
     }
 }
 
+/* An array in the memory of another device is refused before it can end the context. */
+static void wrong_device(void **state)
+{
+    static struct on_device v[2];
+    (void)state;
+    hook.set(2, 12080, 90, 16 * MIB);
+    kiln_context *c[2] = {cuda_at(0, NULL), cuda_at(1, NULL)};
+    kiln_module *m = compile(c[1], add_text);
+    kiln_kernel *k = kiln_module_kernel(m, "add");
+    kiln_diags *g = NULL;
+    for (int i = 0; i < 2; i++)
+        to_device(c[i], &v[i], 400);
+    void *own = v[1].d.arg[2].u.tensor.data;
+    for (int turn = 0; turn < 2; turn++) {
+        v[1].d.arg[2].u.tensor.data = v[0].d.arg[2].u.tensor.data;
+        assert_int_equal(kiln_launch(k, NULL, v[1].d.arg, 3, &g), KILN_E_ARG);
+        said(g, "K1809", "`b` lies in memory of CUDA device 0", "context of device 1");
+        v[1].d.arg[2].u.tensor.data = own;
+        if (turn)
+            OK(kiln_launch(k, NULL, v[1].d.arg, 3, &g));
+    }
+    from_device(&v[1]);
+    right(&v[1].d);
+    drop_device(&v[0]);
+    drop_device(&v[1]);
+    kiln_module_free(m);
+    kiln_context_free(c[0]);
+    kiln_context_free(c[1]);
+}
+
 /* ---- the same program without a GPU ---- */
 
 static void everywhere(void **state)
@@ -956,6 +989,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(no_device),     T(info),   T(host_arrays),    T(device_arrays), T(capture),
         T(short_way),     T(cache),  T(initial_values), T(streams),       T(threads),     T(together),
+        T(wrong_device),
         T(out_of_memory), T(everywhere), T(old_driver),  T(each_allocation_fails),
         T(each_call_fails), cmocka_unit_test_setup(blame, fresh),
     };
