@@ -86,6 +86,9 @@ $(O)/tests/random-programs: $(call obj,$(RANDOM)) $(O)/libkiln.a
 $(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+$(O)/tests/device-check: $(O)/tests/device/device.o $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 $(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -lmpfr $(LDLIBS)
@@ -105,7 +108,7 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
 $(O)/tests/unit/test_cuda: | $(FAKECUDA)
 
-tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/shape-sweep \
+tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/shape-sweep $(O)/tests/device-check \
        $(O)/tests/ulp-check
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.

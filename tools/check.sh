@@ -109,6 +109,16 @@ each_device() { # kernels over shapes: a choice; `shape-sweep --full` is all of 
     return $rc
 }
 
+hosts() { # threads, errors, two devices
+    rc=0
+    for d in sim cpu cuda cuda:1; do
+        echo "== $d"
+        FAKECUDA_DEVICES=2 FAKECUDA_MEMORY=67108864 LD_LIBRARY_PATH="$O/tests/fakecuda" \
+            "$O/tests/device-check" --device $d || rc=1
+    done
+    return $rc
+}
+
 san() { # under AddressSanitizer and UBSan: each error ends the program
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -137,6 +147,7 @@ group sim-operations "$O/tests/random-programs" --ops --interp --sim -j "$J"
 group sim-random "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" --interp --sim -j "$J"
 group fakecuda env LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/kiln" test kernels tests/run --device cuda
 group sweep each_device
+group hosts hosts
 group ulp "$O/tests/ulp-check" --sample 4099 --threads 2
 group oom each "$O/tests/oom"
 group surface sh tests/api/surface.sh "$O"
