@@ -304,7 +304,7 @@ KILN_API kiln_status kiln_specialize(kiln_kernel *k, const kiln_arg *args, size_
 KILN_API const kiln_spec_info *kiln_spec_get_info(const kiln_spec *s); /* borrowed */
 KILN_API void kiln_spec_free(kiln_spec *s);
 
-/* Several specialisations through one run of the C compiler. */
+/* Several specialisations through one run of the C compiler, or of the GPU driver's assembler. */
 KILN_API kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg *const *args,
                                           const size_t *n, size_t count, kiln_spec **out,
                                           kiln_diags **diags);

@@ -48,7 +48,7 @@ static void result(const char *what, const char *why)
     failed += why != NULL;
 }
 
-static char said[2000]; /* of the main thread */
+static _Thread_local char said[2000];
 
 /* Whether a call ended with this status and, if word is given, said so with it. */
 static bool ended(kiln_status s, kiln_status want, kiln_diags *d, const char *word)

@@ -1,12 +1,14 @@
 /* main.c - every library kernel over many shapes, on a device, with the interpreter's bits.
  *
- *     sweep [--device sim|cpu|cuda[:N]] [--full] [--only TEXT] [--list] [-j JOBS] [--repeat N]
+ *     sweep [--device sim|cpu|cuda[:N]] [--full] [--only TEXT] [--every N] [--list] [-j JOBS]
+ *           [--repeat N] [--host-arrays]
  *
  * Run in the folder that holds kernels/.  Each case runs in the checked interpreter and on the
  * device (--repeat times, default 2), on arrays with guards around them in memory of the device;
  * all bytes must be the same at the end.  Where the device's approximate units are used, as
  * math(fast) allows, written elements may differ within their bound.  Without --full a choice of
- * cases runs.  The last line is `N passed, N failed, N skipped`. */
+ * cases runs, with --every one in N.  --host-arrays: arrays of the host, each of which the library
+ * puts into memory of its own on the device, so that compute-sanitizer sees where it ends.  The last line is `N passed, N failed, N skipped`. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +24,10 @@ enum { BATCH = 48, MAX_SHOWN = 8, MAX_MODULES = 24, TEXT = 1 << 16 };
 static struct {
     kiln_device device;
     int index;
-    bool full, list;
+    bool full, list, host;
     const char *only;
-    unsigned jobs, repeat;
-} opt = {KILN_DEVICE_SIM, 0, false, false, "", 1, 2};
+    unsigned jobs, repeat, every;
+} opt = {KILN_DEVICE_SIM, 0, false, false, false, "", 1, 2, 1};
 
 struct count {
     unsigned passed, failed, approximate;
@@ -40,7 +42,7 @@ struct loaded {
 struct sweep {
     kiln_context *ctx[2];
     struct loaded mod[MAX_MODULES];
-    unsigned nmod, job, shown;
+    unsigned nmod, job, shown, seen;
     struct kase batch[BATCH];
     unsigned n;
     kiln_buffer *buf[BATCH];
@@ -107,12 +109,15 @@ static void failed(struct sweep *s, const struct kase *c, const char *where, kil
 }
 
 /* Launch on the device from the block's first bytes; what came out is in got. */
-static kiln_status on_device(struct sweep *s, kiln_kernel *k, const struct kase *c,
+static kiln_status on_device(kiln_kernel *k, const struct kase *c,
                              const struct block *b, kiln_buffer *buf, unsigned char *got,
                              kiln_diags **d)
 {
     kiln_arg arg[MAX_ARGS];
-    (void)s;
+    if (opt.host) {
+        memcpy(got, b->start, b->size);
+        return kiln_launch(k, NULL, arg, block_args(c, b, got, arg, 'h'), d);
+    }
     kiln_status st = kiln_buffer_upload(buf, 0, b->start, b->size, NULL, d);
     if (st)
         return st;
@@ -134,11 +139,12 @@ static void one(struct sweep *s, const struct kase *c, const struct block *b, ki
     kiln_arg arg[MAX_ARGS];
     kiln_diags *d = NULL;
     char why[300];
-    unsigned char *want = malloc(b->size + 64), *mem = want, *got = malloc(b->size),
-                  *before = malloc(b->size);
+    unsigned char *want = malloc(b->size + 256), *got = malloc(b->size + 256), *to = got,
+                  *before = malloc(b->size), *mem = want;
     if (!want || !got || !before || !k[0] || !k[1])
         die(c->k->kernel, KILN_E_NOMEM, NULL);
-    mem += 64 - (uintptr_t)want % 64; /* as on the device */
+    mem += 256 - (uintptr_t)want % 256; /* as on the device */
+    to += 256 - (uintptr_t)got % 256;
     memcpy(mem, b->start, b->size);
     unsigned n = block_args(c, b, mem, arg, 'h');
     kiln_status st = kiln_launch(k[0], NULL, arg, n, &d);
@@ -149,16 +155,16 @@ static void one(struct sweep *s, const struct kase *c, const struct block *b, ki
         for (unsigned r = 0; r < opt.repeat && good; r++) {
             kiln_diags_free(d);
             d = NULL;
-            st = on_device(s, k[1], c, b, buf, got, &d);
+            st = on_device(k[1], c, b, buf, to, &d);
             good = false;
             if (st) {
                 failed(s, c, "device", st, d, NULL);
                 d = NULL;
-            } else if (r && memcmp(before, got, b->size) != 0) {
+            } else if (r && memcmp(before, to, b->size) != 0) {
                 failed(s, c, "device", st, NULL, "another run gave other bits");
             } else {
-                memcpy(before, got, b->size);
-                good = r || block_same(c, b, mem, got, loose, why, sizeof why);
+                memcpy(before, to, b->size);
+                good = r || block_same(c, b, mem, to, loose, why, sizeof why);
                 if (!good)
                     failed(s, c, "device", st, NULL, why);
             }
@@ -216,7 +222,7 @@ static void take(void *user, const struct kase *c, unsigned group)
 {
     struct sweep *s = user;
     char name[400];
-    if (group % opt.jobs != s->job)
+    if (group % opt.jobs != s->job || (s->seen++ % opt.every && !*opt.only))
         return;
     if (*opt.only) {
         describe(c, name, sizeof name);
@@ -272,8 +278,8 @@ static void run(unsigned job, struct count *count)
 
 static void usage(void)
 {
-    fputs("sweep [--device sim|cpu|cuda[:N]] [--full] [--only TEXT] [--list] [-j JOBS] "
-          "[--repeat N]\n", stderr);
+    fputs("sweep [--device sim|cpu|cuda[:N]] [--full] [--only TEXT] [--every N] [--list] "
+          "[-j JOBS] [--repeat N] [--host-arrays]\n", stderr);
     exit(2);
 }
 
@@ -283,6 +289,8 @@ static void options(int argc, char **argv)
         const char *v = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(argv[i], "--full") == 0) {
             opt.full = true;
+        } else if (strcmp(argv[i], "--host-arrays") == 0) {
+            opt.host = true;
         } else if (strcmp(argv[i], "--list") == 0) {
             opt.list = true;
         } else if (!v) {
@@ -291,6 +299,8 @@ static void options(int argc, char **argv)
             opt.only = argv[++i];
         } else if (strcmp(argv[i], "-j") == 0) {
             opt.jobs = (unsigned)strtoul(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--every") == 0) {
+            opt.every = (unsigned)strtoul(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--repeat") == 0) {
             opt.repeat = (unsigned)strtoul(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--device") == 0) {
@@ -307,7 +317,7 @@ static void options(int argc, char **argv)
             usage();
         }
     }
-    if (!opt.jobs || opt.jobs > 64 || !opt.repeat)
+    if (!opt.jobs || opt.jobs > 64 || !opt.repeat || !opt.every)
         usage();
 }
 

@@ -1,0 +1,22 @@
+#!/bin/sh
+# pack.sh DIR - what check.sh and run.sh need, stripped, for a machine that has a GPU but not the
+# headers to build Kiln.  There: cd DIR; LD_LIBRARY_PATH=lib O=b STEPS=... sh bench/gpu/check.sh OUT
+#
+# Environment: O (build folder, in which all programs have been made), CC.
+set -eu
+DIR=${1:?usage: pack.sh DIR}
+O=${O:-build}
+mkdir -p "$DIR/b/bench/gpu" "$DIR/lib" "$DIR/tests"
+cp -r kernels bench examples "$DIR/"
+cp -r tests/run tests/sweep "$DIR/tests/"
+for p in kiln bench/gpu/kernels bench/gpu/launch bench/gpu/compile; do
+    strip -o "$DIR/b/$p" "$O/$p"
+done
+for p in random-programs shape-sweep device-check unit/test_sim_ops; do
+    strip -o "$DIR/b/$(basename $p)" "$O/tests/$p"
+done
+"${CC:-cc}" -Iinclude -O2 -o "$DIR/b/chain" examples/chain.c "$O/libkiln.a" -ldl -lpthread -lm
+# libraries that may be missing there
+ldd "$O/kiln" "$O/tests/unit/test_sim_ops" | awk '/jansson|cmocka/ { print $3 }' | sort -u |
+    while read -r l; do cp -L "$l" "$DIR/lib/"; done
+du -sh "$DIR"
