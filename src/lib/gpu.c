@@ -188,7 +188,7 @@ kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it)
     s->info.shared_bytes = g->info.shared + g->info.dynamic;
     it->ptx = kl_buf_str(&b);
     it->nptx = b.n;
-    s->info.approximate = strstr(it->ptx, ".approx") != NULL;
+    s->info.approximate = g->info.approximate;
     s->fn = NULL; /* the IR has served */
     return KILN_OK;
 }

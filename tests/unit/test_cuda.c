@@ -707,6 +707,35 @@ static void together(void **state)
     }
 }
 
+/* Only fast forms make results the device's own: exact functions and divisions begin with
+ * approximate instructions too, and end with the right bits. */
+static void approximate(void **state)
+{
+    static const char text[] =
+        "kernel f(i64 n, type T = f32, T y[n], const T x[n], constexpr i64 B = 64,\n"
+        "         constexpr bool FAST = false) grid(cdiv(n, B)) math(fast, FAST)\n"
+        "{\n"
+        "    i64 i = program_id(0) * B;\n"
+        "    y[i:B] = (T)(1 / (1 + exp(x[i:B])));\n"
+        "}\n";
+    static struct data d;
+    (void)state;
+    kiln_context *c = cuda();
+    kiln_module *m = compile(c, text);
+    kiln_diags *g = NULL;
+    for (int fast = 0; fast < 2; fast++) {
+        kiln_spec *sp;
+        fill(&d, 300);
+        d.arg[1].name = "x";
+        d.arg[2] = (kiln_arg){.name = "FAST", .kind = KILN_ARG_INT, .u = {.i = fast}};
+        OK(kiln_specialize(kiln_module_at(m, 0), d.arg, 3, &sp, &g));
+        assert_int_equal(kiln_spec_get_info(sp)->approximate, fast);
+        kiln_spec_free(sp);
+    }
+    kiln_module_free(m);
+    kiln_context_free(c);
+}
+
 /* ---- initial values ---- */
 
 static const char init_text[] =
@@ -989,7 +1018,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(no_device),     T(info),   T(host_arrays),    T(device_arrays), T(capture),
         T(short_way),     T(cache),  T(initial_values), T(streams),       T(threads),     T(together),
-        T(wrong_device),
+        T(wrong_device), T(approximate),
         T(out_of_memory), T(everywhere), T(old_driver),  T(each_allocation_fails),
         T(each_call_fails), cmocka_unit_test_setup(blame, fresh),
     };

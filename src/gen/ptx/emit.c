@@ -259,7 +259,8 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
                         .shared = dynamic ? 0 : bytes,
                         .dynamic = dynamic ? bytes : 0,
                         .nparam = f->nparam + 5,
-                        .grid_limit = INT32_MAX};
+                        .grid_limit = INT32_MAX,
+                        .approximate = g->approximate};
     for (uint32_t i = 0; i < g->files.n; i++) {
         kl_putf(b, ".file %u \"", kl_px_file(g, i));
         for (const char *c = g->files.v[i]; *c; c++) {

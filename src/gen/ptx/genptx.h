@@ -32,6 +32,7 @@ typedef struct kl_ptxinfo {
     uint32_t dynamic;     /* bytes, to be given at launch (opt-in above 48 KB) */
     uint32_t nparam;      /* of the entry, eight bytes each: f->nparam + 5 */
     uint64_t grid_limit;  /* most CTAs in x */
+    bool approximate;     /* a fast form on the device's units: bits of its own */
 } kl_ptxinfo;
 
 /* The text's head. */

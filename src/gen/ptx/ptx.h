@@ -75,6 +75,7 @@ struct pgen {
     opnd smem;
     kl_span loc;
     uint32_t line, file;              /* of the last .loc */
+    bool approximate;                 /* a fast form was put out */
     KL_VEC(const char *) files;       /* .file, from 1 on */
 };
 

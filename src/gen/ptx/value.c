@@ -121,8 +121,10 @@ opnd kl_px_ew1(struct pgen *g, enum kl_op op, bool fast, enum kl_elem e, enum kl
     }
     bool uns = kl_elems[e].kind == KL_KIND_UINT;
     const char *s = texts[op][kl_is_float(e) ? (e == KL_f64 ? 3 : 2) : uns];
-    if (fast && e == KL_f32 && fast_text[op])
+    if (fast && e == KL_f32 && fast_text[op]) {
         s = fast_text[op];
+        g->approximate = true;
+    }
     if (!kl_is_float(e)) {
         int64_t k = (int64_t)bconst;
         if (isconst && positive[op][uns] && k != 0 && (uns || k > 0))
@@ -366,6 +368,7 @@ static void divide(struct pgen *g, opnd *x, const struct pval *y, bool fast, boo
         kl_px_guarded_div(g, x, d, !y->l, tame, r, n);
         return;
     }
+    g->approximate = true;
     for (uint32_t i = 0; i < n; i++) {
         if (!rec || y->l)
             rec = kl_px_set(g, CL_F32, "rcp.approx%s.f32 $, %s", tame ? ".ftz" : "", kl_px_inreg(g, CL_F32, d[i]));
