@@ -8,7 +8,8 @@
  * all bytes must be the same at the end.  Where the device's approximate units are used, as
  * math(fast) allows, written elements may differ within their bound.  Without --full a choice of
  * cases runs, with --every one in N.  --host-arrays: arrays of the host, each of which the library
- * puts into memory of its own on the device, so that compute-sanitizer sees where it ends.  The last line is `N passed, N failed, N skipped`. */
+ * puts into memory of its own on the device, so that compute-sanitizer sees where it ends.  The
+ * last line is `N passed, N failed, N skipped`. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,14 +12,16 @@
 
 #include "kiln.h"
 
-enum { MAX_ARRAYS = 6, MAX_CONST = 4, MAX_ARGS = MAX_ARRAYS + MAX_CONST + 4 };
+enum { MAX_ARRAYS = 8, MAX_CONST = 10, MAX_ARGS = MAX_ARRAYS + MAX_CONST + 4 };
 
 /* ---- kernels (table.c) ---- */
 
 struct array {
     const char *name, *dims; /* dims: a letter of struct kase's sizes each */
-    char elem;               /* T: the case's type; A: what it is summed in; l: i64; f: f32 */
+    char elem;               /* T: the case's type; A: what it is summed in; l: i64; w: i32; u: u8;
+                                f: f32; <: i64, ascending from 0 to the size below */
     bool written, read, optional;
+    char below; /* values are indices below this size */
 };
 
 struct kern {
@@ -28,7 +30,8 @@ struct kern {
     const char *same; /* what the first array may share memory with; NULL: nothing */
     bool moves;       /* NaNs keep their bits */
     const char *scalar; /* a floating scalar, 1.37; or NULL */
-    double tail;        /* 1: eps-like terms: bounds of approximate results use the row's spread */
+    int tail; /* bounds of approximate results: 1: by the row's spread; 2: by the largest element,
+                 on ordinary numbers */
 };
 
 /* Where an array lies. */

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sweep.h"
+#include "walk.h"
 
 const char *const place_name[NPLACE] = {"dense",   "off by one", "pitch",  "pitch of 16 bytes",
                                         "upwards", "mirrored",   "turned", "spread"};
 
-#define OUT(name, dims, elem) {name, dims, elem, true, false, false}
-#define INOUT(name, dims, elem) {name, dims, elem, true, true, false}
-#define IN(name, dims, elem) {name, dims, elem, false, true, false}
-#define MAYBE(name, dims, elem, out) {name, dims, elem, out, !out, true}
+#define OUT(name, dims, elem) {name, dims, elem, true, false, false, 0}
+#define INOUT(name, dims, elem) {name, dims, elem, true, true, false, 0}
+#define IN(name, dims, elem) {name, dims, elem, false, true, false, 0}
+#define MAYBE(name, dims, elem, out) {name, dims, elem, out, !out, true, 0}
 
 enum {
     ADD, PLACES, ERF, TANH, SAXPY, SAXPY_FMA, STRIDE, STRIDE_FMA, SOFTMAX, STRIDED, ONLINE,
@@ -58,14 +58,6 @@ static const struct kern kerns[] = {
 
 /* ---- walking ---- */
 
-struct walk {
-    sink_fn *sink;
-    void *user;
-    bool full;
-    unsigned group;
-    uint64_t seed;
-};
-
 static struct kase begin(const struct walk *w, int kern, kiln_dtype t)
 {
     (void)w;
@@ -94,8 +86,7 @@ static void emit(struct walk *w, struct kase *c)
     }
 }
 
-/* Dense, off by one element on one side or both, in place. */
-static void lying(struct walk *w, struct kase *c)
+void sweep_lying(struct walk *w, struct kase *c)
 {
     static const enum place pair[][2] = {{DENSE, DENSE}, {OFF, OFF}, {DENSE, OFF}, {OFF, DENSE}};
     for (int i = 0; i < (w->full ? 4 : 2); i++) {
@@ -143,7 +134,7 @@ static void lines(struct walk *w)
                     give(&c, "BLOCK", blocks[b]);
                     if (v[k].kern == STRIDE || v[k].kern == STRIDE_FMA)
                         give(&c, "programs", i % 3 ? 1 + i % 5 : 13);
-                    lying(w, &c);
+                    sweep_lying(w, &c);
                 }
     for (int b = 0; b < (w->full ? 3 : 1); b++, w->group++)
         for (int i = 0; i < (w->full ? COUNT(lengths) : 7); i++) {
@@ -153,7 +144,7 @@ static void lines(struct walk *w)
             c.size['B'] = block;
             c.size['q'] = (lengths[i] + block - 1) / block;
             give(&c, "BLOCK", block);
-            lying(w, &c);
+            sweep_lying(w, &c);
         }
 }
 
@@ -175,7 +166,7 @@ static void rows(struct walk *w)
                 for (unsigned s = 0; s < (kern[k] == LAYERNORM && w->full ? 3u : 1u); s++) {
                     static const unsigned skip[] = {0, 15, 6};
                     c.skip = s ? skip[s] : kern[k] == SOFTMAX ? 0 : (unsigned)i % 2;
-                    lying(w, &c);
+                    sweep_lying(w, &c);
                 }
             }
     /* a loop over blocks */
@@ -191,7 +182,7 @@ static void rows(struct walk *w)
                     c.size['B'] = loops[b];
                     give(&c, "BLOCK", loops[b]);
                     c.skip = i % 2;
-                    lying(w, &c);
+                    sweep_lying(w, &c);
                 }
     static const int parts[] = {3, 1, 8};
     for (int t = 0; t < (w->full ? 6 : 2); t++)
@@ -203,7 +194,7 @@ static void rows(struct walk *w)
                 c.size['p'] = parts[(i + b) % 3];
                 give(&c, "BLOCK", loops[b]);
                 give(&c, "parts", c.size['p']);
-                lying(w, &c);
+                sweep_lying(w, &c);
             }
     static const kiln_dtype sums[] = {KILN_F32, KILN_F64, KILN_I32};
     for (int t = 0; t < (w->full ? 3 : 1); t++)
@@ -211,7 +202,7 @@ static void rows(struct walk *w)
             struct kase c = begin(w, JOIN, sums[t]);
             c.size['r'] = heights[i % 6];
             c.size['p'] = widths[i];
-            lying(w, &c);
+            sweep_lying(w, &c);
         }
     static const int many[] = {1, 15, 65, 16, 17, 0, 63, 64, 1000};
     static const int narrow[] = {19, 64, 1, 2, 3, 4, 7, 8, 33, 100, 128, 255};
@@ -224,7 +215,7 @@ static void rows(struct walk *w)
                     c.size['r'] = many[r];
                     c.size['c'] = narrow[i];
                     give(&c, "ROWS", height[b]);
-                    lying(w, &c);
+                    sweep_lying(w, &c);
                 }
     static const int tall[] = {5, 64, 1, 2, 3, 31, 33, 77, 128, 200};
     static const int across[] = {16, 17, 1, 0, 15, 63, 64, 65, 130};
@@ -236,7 +227,7 @@ static void rows(struct walk *w)
                     c.size['r'] = tall[i];
                     c.size['c'] = across[r];
                     give(&c, "COLS", b ? 64 : 16);
-                    lying(w, &c);
+                    sweep_lying(w, &c);
                 }
 }
 
@@ -255,7 +246,7 @@ static void tiles(struct walk *w)
                     c.size['c'] = edge[j];
                     give(&c, "BM", tile[b][0]);
                     give(&c, "BN", tile[b][1]);
-                    lying(w, &c);
+                    sweep_lying(w, &c);
                 }
     static const int mnk[][3] = {{5, 7, 9},    {33, 17, 40}, {16, 16, 16}, {1, 1, 1},   {0, 4, 3},
                                  {4, 0, 3},    {3, 5, 0},    {17, 64, 33}, {64, 65, 8}, {31, 33, 37},
@@ -326,6 +317,7 @@ void enumerate(bool full, sink_fn *sink, void *user)
     rows(&w);
     tiles(&w);
     strides(&w);
+    sweep_more(&w);
 }
 
 void describe(const struct kase *c, char *buf, size_t n)
