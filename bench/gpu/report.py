@@ -42,13 +42,13 @@ def host(out):
         print("\nMilliseconds to make code, medians. *ptxas*: as a process of its own on the same "
               "text" + (f", {ms(ptxas['start_ms'])} of it to start" if ptxas else "") +
               ". *triton*: its form of the kernel,\nfrom an empty cache to the cubin.\n")
-        print("| kernel | types, columns | parse | source to PTX | least | PTX KB | driver | load | ptxas | "
+        print("| kernel | types, columns | parse | source to PTX | of it CPU | PTX KB | driver | load | ptxas | "
               "Kiln in all | triton | registers | spilled bytes |\n"
               "|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for r in code:
         whole = sum(r.get(k) or 0 for k in ("source_ms", "driver_ms", "load_ms"))
         print(f"| {r['kernel']} | {r['label']} | {ms(r['parse_ms'])} | {ms(r['source_ms'])} | "
-              f"{ms(r['source_least_ms'])} | "
+              f"{ms(r['source_cpu_ms'])} | "
               f"{r['ptx_bytes'] / 1024:.0f} | {ms(r.get('driver_ms'))} | {ms(r.get('load_ms'))} | "
               f"{ms(r.get('ptxas_ms'))} | {ms(whole if 'driver_ms' in r else None)} | "
               f"{ms(triton.get((r['kernel'], r['label'])))} | {r.get('registers', '-')} | "
