@@ -39,9 +39,8 @@ kiln_place kl_src_place(const kl_srcmap *m, kl_arena *a, kl_span s)
     uint32_t at = s.beg - f->base, line = 1, start = 0;
     if (at > f->len)
         at = f->len;
-    for (uint32_t i = 0; i < at; i++)
-        if (f->text[i] == '\n')
-            line++, start = i + 1;
+    for (const char *nl; (nl = memchr(f->text + start, '\n', at - start)) != NULL; line++)
+        start = (uint32_t)(nl - f->text) + 1;
     uint32_t stop = start;
     while (stop < f->len && f->text[stop] != '\n' && f->text[stop] != '\r')
         stop++;

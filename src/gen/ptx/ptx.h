@@ -74,7 +74,7 @@ struct pgen {
     opnd *base;            /* of array parameters */
     opnd smem;
     kl_span loc;
-    uint32_t line, file;              /* of the last .loc */
+    uint32_t line, file, loc_beg;     /* of the last .loc; the span it was found for */
     bool approximate;                 /* a fast form was put out */
     KL_VEC(const char *) files;       /* .file, from 1 on */
 };

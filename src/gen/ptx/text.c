@@ -25,8 +25,9 @@ uint32_t kl_px_file(const struct pgen *g, uint32_t i)
 
 static void line_of(struct pgen *g)
 {
-    if (!g->o->lines || !g->f->src || !g->loc.beg || g->to != &g->body)
+    if (!g->o->lines || !g->f->src || !g->loc.beg || g->to != &g->body || g->loc.beg == g->loc_beg)
         return;
+    g->loc_beg = g->loc.beg;
     kiln_place at = kl_src_place(g->f->src, g->a, g->loc);
     if (!at.file)
         return;
