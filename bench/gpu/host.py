@@ -116,7 +116,8 @@ def codes(o, keep):
     os.makedirs(texts)
     exe = os.path.join(o.build, "bench", "gpu", "compile")
     where = ["--no-device"] if o.no_device else ["--device", str(o.device)]
-    out = subprocess.run([exe, "--keep", texts, *where], capture_output=True, text=True)
+    out = subprocess.run([exe, "--keep", texts, "--turns", str(max(3, o.turns)), *where],
+                         capture_output=True, text=True)
     sys.stderr.write(out.stderr)
     ptxas = find_ptxas()
     if ptxas:
