@@ -117,8 +117,9 @@ check:
 	@MAKE="$(MAKE)" O=$(O) sh tools/check.sh
 check-random: tests
 	$(O)/tests/random-programs -n $(or $(N),1000) -s $(or $(SEED),1) -j 2
-check-ulp: $(O)/tests/ulp-check
+check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2
+	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_f8
 golden: all tests
 	$(O)/tests/kt --update --kiln $(abspath $(O))/kiln
 lint: all

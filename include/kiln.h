@@ -260,10 +260,11 @@ enum {
 };
 
 typedef enum kiln_arg_kind {
-    KILN_ARG_TENSOR = 1, KILN_ARG_INT = 2, KILN_ARG_FLOAT = 3, KILN_ARG_TYPE = 4
+    KILN_ARG_TENSOR = 1, KILN_ARG_INT = 2, KILN_ARG_FLOAT = 3, KILN_ARG_TYPE = 4,
+    KILN_ARG_UINT = 5 /* for u64 from 2^63 on; any integer may be given so */
 } kiln_arg_kind;
 
-/* Matched by name.  INT and FLOAT serve scalars and constants of any type that
+/* Matched by name.  INT, UINT and FLOAT serve scalars and constants of any type that
  * holds the value.  What is not given is deduced or has its default. */
 typedef struct kiln_arg {
     const char *name;
@@ -273,6 +274,7 @@ typedef struct kiln_arg {
         int64_t i;
         double f;
         kiln_dtype type;
+        uint64_t u;
     } u;
 } kiln_arg;
 

@@ -1,6 +1,8 @@
 /* elem.c - see elem.h */
 #include "base/elem.h"
 
+#include "base/f8.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -8,9 +10,9 @@
 
 const struct kl_eleminfo kl_elems[KL_NELEM] = {
     [0] = {.name = "none", .doc = ""},
-#define ELEM(name_, code_, bytes_, kind_, ctype_, acc_, ready_, doc_)                              \
+#define ELEM(name_, code_, bytes_, kind_, ctype_, acc_, doc_)                                      \
     [code_] = {.name = #name_, .doc = doc_, .bytes = bytes_, .kind = KL_KIND_##kind_,              \
-               .acc = KL_##acc_, .ready = ready_},
+               .acc = KL_##acc_},
 #include "base/elem.def"
 };
 
@@ -108,6 +110,8 @@ static uint64_t from_int(enum kl_elem to, bool neg, uint64_t v)
     case KL_f32: return kl_f32_bits(neg ? (float)(int64_t)v : (float)v);
     case KL_f16: return kl_f32_to_f16(neg ? (float)(int64_t)v : (float)v);
     case KL_bf16: return kl_f32_to_bf16(neg ? (float)(int64_t)v : (float)v);
+    case KL_f8e4m3: return kl_f8e4m3_sat(neg ? (float)(int64_t)v : (float)v);
+    case KL_f8e5m2: return kl_f8e5m2_sat(neg ? (float)(int64_t)v : (float)v);
     case KL_bool: return v != 0;
     default: return kl_canon(to, v);
     }
@@ -127,6 +131,8 @@ static uint64_t from_double(enum kl_elem to, double d)
     case KL_f32: return kl_f32_bits((float)d);
     case KL_f16: return kl_f32_to_f16((float)d);
     case KL_bf16: return kl_f32_to_bf16((float)d);
+    case KL_f8e4m3: return kl_f8e4m3_sat((float)d);
+    case KL_f8e5m2: return kl_f8e5m2_sat((float)d);
     case KL_i64:
         return d != d ? 0 : d >= lim[to].hi ? INT64_MAX : d <= lim[to].lo ? (uint64_t)INT64_MIN
                                                                           : (uint64_t)(int64_t)d;
@@ -150,11 +156,36 @@ uint64_t kl_convert(enum kl_elem to, enum kl_elem from, uint64_t bits)
     }
 }
 
+uint64_t kl_convert_nan(enum kl_elem to, uint64_t f32_bits)
+{
+    float f = kl_bits_f32(f32_bits);
+    return to == KL_f8e4m3 ? kl_f8e4m3_nan(f) : kl_f8e5m2_nan(f);
+}
+
+bool kl_float_number(enum kl_elem e, float f, double d, uint64_t *bits)
+{
+    bool f8 = kl_elems[e].bytes == 1;
+    if (e == KL_f64) {
+        *bits = kl_f64_bits(d);
+        return true;
+    }
+    uint32_t b = (uint32_t)kl_f32_bits(f);
+    if (e != KL_f32 && (double)f != d && d == d && isfinite(f)) {
+        /* smaller types go through f32, which must not round first: an inexact one is made odd */
+        b = (b - (fabs((double)f) > fabs(d))) | 1;
+    }
+    *bits = f8 ? kl_convert_nan(e, b) : kl_convert(e, KL_f32, b);
+    double back = kl_elem_double(e, *bits);
+    return isnan(d) || (isinf(d) ? isinf(back) : isfinite(back));
+}
+
 double kl_elem_double(enum kl_elem e, uint64_t bits)
 {
     switch (e) {
     case KL_f16: return (double)kl_f16_to_f32((uint16_t)bits);
     case KL_bf16: return (double)kl_bf16_to_f32((uint16_t)bits);
+    case KL_f8e4m3: return (double)kl_f32_of_f8e4m3((uint8_t)bits);
+    case KL_f8e5m2: return (double)kl_f32_of_f8e5m2((uint8_t)bits);
     case KL_f32: return (double)kl_bits_f32(bits);
     case KL_f64: return kl_bits_f64(bits);
     case KL_u64: return (double)bits;

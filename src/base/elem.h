@@ -7,7 +7,7 @@
 
 enum kl_elem {
     KL_elem_none = 0,
-#define ELEM(name, code, bytes, kind, ctype, acc, ready, doc) KL_##name = code,
+#define ELEM(name, code, bytes, kind, ctype, acc, doc) KL_##name = code,
 #include "base/elem.def"
     KL_NELEM = 16
 };
@@ -16,7 +16,7 @@ enum kl_kind { KL_KIND_NONE, KL_KIND_BOOL, KL_KIND_SINT, KL_KIND_UINT, KL_KIND_F
 
 struct kl_eleminfo {
     const char *name, *doc;
-    uint8_t bytes, kind, acc, ready; /* acc: enum kl_elem of the promoted type */
+    uint8_t bytes, kind, acc; /* acc: enum kl_elem of the promoted type */
 };
 extern const struct kl_eleminfo kl_elems[KL_NELEM];
 
@@ -29,7 +29,8 @@ static inline bool kl_is_int(enum kl_elem e)
     return kl_elems[e].kind == KL_KIND_SINT || kl_elems[e].kind == KL_KIND_UINT;
 }
 
-/* Storage conversions; round to nearest even; NaN stays a quiet NaN with its sign. */
+/* Storage conversions; round to nearest even; NaN stays a quiet NaN with its sign.  8-bit floats:
+ * f8.h. */
 float kl_f16_to_f32(uint16_t h);
 uint16_t kl_f32_to_f16(float f);
 float kl_bf16_to_f32(uint16_t h);
@@ -39,8 +40,14 @@ uint16_t kl_f32_to_bf16(float f);
  * extended, bool 0 or 1, floats as their own bits in the low part. */
 
 /* The language's cast (LANGUAGE: Conversion): saturating float to integer with
- * NaN to 0, wrapping integer to integer, everything to a 16-bit float via f32. */
+ * NaN to 0, wrapping integer to integer, everything to a 16- or 8-bit float via
+ * f32.  What is too large for an 8-bit float becomes its largest number. */
 uint64_t kl_convert(enum kl_elem to, enum kl_elem from, uint64_t bits);
+/* cvt_nan: an f32 to an 8-bit float; what is too large becomes NaN (f8e4m3) or infinity (f8e5m2). */
+uint64_t kl_convert_nan(enum kl_elem to, uint64_t f32_bits);
+/* A number by its text, as double and rounded to f32, as the float type e: rounded once, and to
+ * an infinity where that is its value.  false: e does not hold it. */
+bool kl_float_number(enum kl_elem e, float f, double d, uint64_t *bits);
 
 static inline float kl_bits_f32(uint64_t b)
 {

@@ -14,8 +14,8 @@
 #include "cli/safetensors.h"
 
 /* Poison by type, two patterns.  Floats: signalling NaNs with a payload, which arithmetic never
- * gives.  bool: no value that a kernel stores.  Integers: any pattern may be a real value, so a
- * second run with the other pattern tells. */
+ * gives.  bool: no value that a kernel stores.  Integers and 8-bit floats: any pattern may be a real
+ * value, so a second run with the other pattern tells. */
 /* clang-format off */
 static const uint64_t poison[KL_NELEM][2] = {
     [KL_bool] = {0xAB, 0x54},
@@ -182,8 +182,9 @@ static bool read_npy(struct kl_arr *r, const char *text, struct kl_msg *m)
     } else if (as && !kl_npy_view(&r->file.head, as, why, sizeof why)) {
         kl_msg(m, KL_RC_USAGE, "%s: %s: %s", r->p->name, path, why);
     } else if (!r->file.head.elem) {
-        kl_msg(m, KL_RC_USAGE, "%s: %s has elements of type %s; say what they are: %s=%s:bf16",
-               r->p->name, path, r->file.head.descr, r->p->name, path);
+        kl_msg(m, KL_RC_USAGE, "%s: %s has elements of type %s; say what they are: %s=%s:%s",
+               r->p->name, path, r->file.head.descr, r->p->name, path,
+               r->file.head.bytes == 1 ? "f8e4m3" : "bf16");
     } else {
         ok = true;
     }
@@ -287,13 +288,14 @@ static bool set_type(struct kl_args *a, const kiln_param_info *p, const char *te
     static const char *const other[][2] = {
         {"float", "f32"}, {"float32", "f32"}, {"double", "f64"},    {"float64", "f64"},
         {"half", "f16"},  {"float16", "f16"}, {"bfloat16", "bf16"}, {"int", "i32"},
-        {"int32", "i32"}, {"long", "i64"},    {"int64", "i64"},     {"uint8", "u8"}};
+        {"int32", "i32"}, {"long", "i64"},    {"int64", "i64"},     {"uint8", "u8"},
+        {"int8", "i8"},   {"int16", "i16"},   {"uint16", "u16"},    {"uint32", "u32"},
+        {"uint64", "u64"}, {"float8_e4m3fn", "f8e4m3"}, {"float8_e5m2", "f8e5m2"}};
     enum kl_elem e = kl_elem_by_name(text, (uint32_t)strlen(text));
     const char *names[KL_NELEM], *near = NULL;
     uint32_t n = 0;
     for (int i = 1; i < KL_NELEM; i++)
-        if (kl_elems[i].ready)
-            names[n++] = kl_elems[i].name;
+        names[n++] = kl_elems[i].name;
     for (size_t i = 0; i < sizeof other / sizeof *other && !e; i++)
         if (strcmp(text, other[i][0]) == 0)
             near = other[i][1];
@@ -323,7 +325,10 @@ static bool set_scalar(struct kl_args *a, const kiln_param_info *p, const char *
                       p->type_name, text);
     kiln_arg *g = &a->arg[a->n++];
     g->name = p->name;
-    if (v.is_int || (e && !kl_is_float(e))) {
+    if (v.big || e == KL_u64) {
+        g->kind = KILN_ARG_UINT;
+        g->u.u = v.is_int ? (uint64_t)v.i : (uint64_t)v.f;
+    } else if (v.is_int || (e && !kl_is_float(e))) {
         g->kind = KILN_ARG_INT;
         g->u.i = v.is_int ? v.i : (int64_t)v.f;
     } else {
@@ -539,7 +544,8 @@ char *kl_elem_text(enum kl_elem e, uint64_t bits, char buf[32])
             snprintf(buf, 32, "nan"); /* the sign of a NaN means nothing */
             return buf;
         }
-        for (int digits = 1; digits <= 17; digits++) {
+        /* not 4.5e+02 for the 448 of an 8-bit float */
+        for (int digits = kl_elems[e].bytes == 1 ? 3 : 1; digits <= 17; digits++) {
             struct kl_number back;
             uint64_t again;
             snprintf(buf, 32, "%.*g", digits, v);

@@ -81,7 +81,7 @@ static uint64_t element(const struct kl_value *v, enum kl_elem e, uint64_t seed,
     uint64_t bits;
     switch (v->gen) {
     case KL_GEN_range: return kl_convert(e, KL_i64, i);
-    case KL_GEN_rand: /* stays below 1 in 16-bit types, too */
+    case KL_GEN_rand: /* stays below 1 in small types, too */
         bits = kl_convert(e, KL_f64, kl_f64_bits(uniform(seed, i)));
         return kl_elem_double(e, bits) < 1 ? bits : bits - 1;
     case KL_GEN_randn: return kl_convert(e, KL_f64, kl_f64_bits(normal(seed, i)));
@@ -110,9 +110,6 @@ bool kl_value_fill(const struct kl_value *v, enum kl_elem e, void *data, uint64_
     uint32_t w = kl_elems[e].bytes;
     char *p = data;
     uint64_t bits = 0;
-    if (e == KL_f8e4m3 || e == KL_f8e5m2)
-        return kl_msg(m, KL_RC_USAGE, "`%.60s`: arrays of %s cannot be made yet", v->text,
-                      kl_elems[e].name);
     if (v->kind == KL_VALUE_LIST)
         return fill_list(v, e, p, m);
     if ((v->gen == KL_GEN_rand || v->gen == KL_GEN_randn) && !kl_is_float(e))

@@ -19,7 +19,8 @@
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 enum { MOST_HEADER = 1 << 20 };
 
-/* What `descr` may say.  Types that Kiln cannot compute with yet are read all the same. */
+/* What `descr` may say.  Without an element type: NumPy does not know the type, and writes so what
+ * extensions of it add (bf16, 8-bit floats); who reads it says what it is. */
 static const struct {
     char descr[4];
     uint8_t elem;
@@ -27,6 +28,7 @@ static const struct {
     {"|b1", KL_bool}, {"|i1", KL_i8},  {"<i1", KL_i8},  {"|u1", KL_u8},  {"<u1", KL_u8},
     {"<i2", KL_i16},  {"<u2", KL_u16}, {"<i4", KL_i32}, {"<u4", KL_u32}, {"<i8", KL_i64},
     {"<u8", KL_u64},  {"<f2", KL_f16}, {"<f4", KL_f32}, {"<f8", KL_f64}, {"|V2", KL_elem_none},
+    {"<V2", KL_elem_none}, {"|V1", KL_elem_none}, {"<V1", KL_elem_none}, {"<f1", KL_elem_none},
 };
 
 struct reader {
@@ -92,7 +94,7 @@ static bool parse_descr(struct reader *r, struct kl_npy *out)
     for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++)
         if (strcmp(out->descr, descrs[i].descr) == 0) {
             out->elem = (enum kl_elem)descrs[i].elem;
-            out->bytes = out->elem ? kl_elems[out->elem].bytes : 2;
+            out->bytes = (uint32_t)(out->descr[2] - '0');
             return true;
         }
     if (out->descr[0] == '>')

@@ -138,9 +138,9 @@ static int write_outputs(struct run *r)
 
 /* ---- elements that nothing wrote ---- */
 
-/* Integers may be written with the very value of the poison.  If a second run has the same
- * inputs, it tells: elements that follow the second pattern were not written.  Beside other
- * kernels (*sure is false) it has not. */
+/* Integers and 8-bit floats may be written with the very value of the poison.  If a second run
+ * has the same inputs, it tells: elements that follow the second pattern were not written.  Beside
+ * other kernels (*sure is false) it has not. */
 static uint64_t confirm(struct stage *r, struct kl_arr *a, bool *sure)
 {
     uint64_t n = 0;
@@ -172,7 +172,7 @@ static void report_unwritten(struct stage *r, bool alone)
         struct kl_arr *a = &r->args.arr[i];
         bool sure = alone;
         uint64_t n = a->made ? kl_arr_poisoned(a) : 0;
-        if (n && !kl_is_float(a->elem) && a->elem != KL_bool)
+        if (n && (!kl_is_float(a->elem) || kl_elems[a->elem].bytes == 1) && a->elem != KL_bool)
             n = confirm(r, a, &sure);
         if (n)
             kl_warn("%s: %s%llu of %llu elements were never written", a->p->name,

@@ -42,6 +42,13 @@ bool kl_number_parse(const char *s, size_t n, struct kl_number *out)
         out->i = strtoll(t, &end, hex ? 16 : 10);
         out->is_int = true;
         out->f = (double)out->i;
+        if (errno && *t != '-') { /* from 2^63 on: for u64 */
+            errno = 0;
+            uint64_t u = strtoull(t, &end, hex ? 16 : 10);
+            out->big = true;
+            out->i = (int64_t)u;
+            out->f = (double)u;
+        }
         return !errno && end != t && !*end;
     }
     if (n > 1 && t[n - 1] == 'f' && !hex && strcmp(digits, "inf") != 0)
@@ -50,51 +57,50 @@ bool kl_number_parse(const char *s, size_t n, struct kl_number *out)
     return end != t && !*end;
 }
 
-/* A double to f32 so that rounding the result again to 16 bits gives what rounding once would:
- * an inexact result gets an odd last bit. */
-static float round_to_odd(double d)
-{
-    float f = (float)d;
-    if (isinf(d) || isnan(d) || (double)f == d)
-        return f;
-    if (fabs((double)f) > fabs(d)) /* step towards zero: the truncated value */
-        f = nextafterf(f, 0.0f);
-    return kl_bits_f32(kl_f32_bits(f) | 1);
-}
-
 bool kl_number_named(const struct kl_number *v)
 {
     return strchr(v->text, 'n') != NULL; /* digits, exponents and 0x hold none */
 }
 
+/* As bits of a float type; false: it is too large. */
+static bool float_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
+{
+    if (!v->is_int)
+        return kl_float_number(e, e == KL_f32 ? strtof(v->text, NULL) : (float)v->f, v->f, bits) &&
+               (isfinite(kl_elem_double(e, *bits)) || kl_number_named(v));
+    enum kl_elem from = v->big ? KL_u64 : KL_i64;
+    uint64_t f = kl_convert(KL_f32, from, (uint64_t)v->i);
+    if (kl_elems[e].bytes == 1)
+        *bits = kl_convert_nan(e, f);
+    else
+        *bits = kl_convert(e, from, (uint64_t)v->i);
+    return isfinite(kl_elem_double(e, *bits));
+}
+
 bool kl_number_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
 {
     if (kl_elems[e].kind == KL_KIND_FLT) {
-        if (v->is_int)
-            *bits = kl_convert(e, KL_i64, (uint64_t)v->i);
-        else if (e == KL_f32)
-            *bits = kl_f32_bits(strtof(v->text, NULL));
-        else if (e == KL_f64)
-            *bits = kl_f64_bits(v->f);
-        else
-            *bits = kl_convert(e, KL_f32, kl_f32_bits(round_to_odd(v->f)));
+        float_bits(v, e, bits);
         return true;
     }
     int64_t i = v->i;
+    bool big = v->big;
     if (!v->is_int) { /* 1e6 is welcome, 0.5 is not */
-        if (!(v->f >= -9223372036854775808.0 && v->f < 9223372036854775808.0) ||
+        if (!(v->f >= -9223372036854775808.0 && v->f < 18446744073709551616.0) ||
             v->f != floor(v->f))
             return false;
-        i = (int64_t)v->f;
+        big = v->f >= 9223372036854775808.0;
+        i = big ? (int64_t)(uint64_t)v->f : (int64_t)v->f;
     }
     *bits = kl_canon(e, (uint64_t)i);
-    return e == KL_bool ? i == 0 || i == 1 : e == KL_u64 ? i >= 0 : (int64_t)*bits == i;
+    if (e == KL_u64)
+        return big || i >= 0;
+    return !big && (e == KL_bool ? i == 0 || i == 1 : (int64_t)*bits == i);
 }
 
 bool kl_number_fits(const struct kl_number *v, enum kl_elem e, uint64_t *bits)
 {
-    return kl_number_bits(v, e, bits) &&
-           (!kl_is_float(e) || isfinite(kl_elem_double(e, *bits)) || kl_number_named(v));
+    return kl_is_float(e) ? float_bits(v, e, bits) : kl_number_bits(v, e, bits);
 }
 
 /* ---- shapes ---- */
@@ -172,7 +178,7 @@ static bool parse_gen(const char *open, struct kl_value *v, struct kl_msg *m)
         return kl_msg(m, KL_RC_USAGE, "`%s`: %s needs a %s", v->text, gens[v->gen].name,
                       v->gen == KL_GEN_full ? "value" : "limit");
     if (v->gen == KL_GEN_randint &&
-        (!v->num[0].is_int || v->num[0].i < 1 || v->num[0].i > (int64_t)UINT32_MAX))
+        (!v->num[0].is_int || v->num[0].big || v->num[0].i < 1 || v->num[0].i > (int64_t)UINT32_MAX))
         return kl_msg(m, KL_RC_USAGE, "`%s`: the limit must be an integer from 1 to 2^32 - 1",
                       v->text);
     uint32_t seed = v->gen == KL_GEN_randint ? 1 : 0;

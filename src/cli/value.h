@@ -8,7 +8,7 @@ enum { KL_DIMS = 8 };
 
 /* A number as written: an integer, or a decimal that keeps its text so that it is rounded once. */
 struct kl_number {
-    bool is_int;
+    bool is_int, big; /* big: from 2^63 on; i then holds the bits of the u64 */
     int64_t i;
     double f;
     char text[64];
@@ -16,7 +16,7 @@ struct kl_number {
 bool kl_number_parse(const char *s, size_t n, struct kl_number *out);
 /* The bits in type e, rounded once; false if an integer type does not hold the value. */
 bool kl_number_bits(const struct kl_number *v, enum kl_elem e, uint64_t *bits);
-/* The same, and a finite number does not become an infinity. */
+/* The same, and a number that is too large for a float type does not fit. */
 bool kl_number_fits(const struct kl_number *v, enum kl_elem e, uint64_t *bits);
 bool kl_number_named(const struct kl_number *v); /* written inf or nan */
 

@@ -177,6 +177,7 @@ static bool fold(enum kl_op op, enum kl_elem to, enum kl_elem elem, const uint64
     switch (op) {
     case KL_OP_select: return *out = v[0] ? v[1] : v[2], true;
     case KL_OP_convert: return *out = kl_convert(to, elem, v[0]), true;
+    case KL_OP_convert_nan: return *out = kl_convert_nan(to, v[0]), true;
     case KL_OP_bitcast: return fold_bitcast(to, elem, v[0], out);
     default: break;
     }

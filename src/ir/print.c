@@ -57,10 +57,6 @@ void kl_put_const(kl_buf *b, enum kl_elem e, uint64_t bits)
     case KL_KIND_FLT: break;
     default: kl_putf(b, "%llu", (unsigned long long)bits); return;
     }
-    if (!kl_elems[e].ready) { /* no arithmetic on it yet: its bits */
-        kl_putf(b, "bits(0x%llx)", (unsigned long long)bits);
-        return;
-    }
     double d = kl_elem_double(e, bits);
     if (d != d)
         kl_putf(b, "nan(0x%llx)", (unsigned long long)bits);

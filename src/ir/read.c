@@ -235,7 +235,8 @@ static bool const_bits(const char *s, uint32_t n, enum kl_elem e, uint64_t *out)
     }
     if (!kl_is_float(e)) {
         if (!parse_u64(t, m, &v) ||
-            (v > (uint64_t)INT64_MAX + neg && kl_elems[e].kind == KL_KIND_SINT))
+            (v > (uint64_t)INT64_MAX + neg && kl_elems[e].kind == KL_KIND_SINT) ||
+            (neg && v && kl_elems[e].kind == KL_KIND_UINT))
             return false;
         *out = kl_canon(e, neg ? 0 - v : v);
         return *out == (neg ? 0 - v : v);
@@ -245,7 +246,10 @@ static bool const_bits(const char *s, uint32_t n, enum kl_elem e, uint64_t *out)
         d = kl_bits_f64(UINT64_C(0x7ff) << 52);
     else if (m > 2 && t[1] == 'x' ? !parse_hexfloat(t, m, &d) : !parse_decimal(t, m, &d))
         return false;
-    *out = kl_convert(e, KL_f64, kl_f64_bits(neg ? -d : d));
+    d = neg ? -d : d;
+    if (kl_elems[e].bytes == 1) /* infinities where there are some */
+        return kl_float_number(e, (float)d, d, out);
+    *out = kl_convert(e, KL_f64, kl_f64_bits(d));
     return true;
 }
 

@@ -155,6 +155,10 @@ static bool check_ew(struct verifier *c, kl_val v)
     else if (row->cls != KL_C_CVT)
         NEED(r->elem == a->elem, "gives %s from %s", kl_elems[r->elem].name,
              kl_elems[a->elem].name);
+    if (in->op == KL_OP_convert_nan)
+        NEED(a->elem == KL_f32 && (r->elem == KL_f8e4m3 || r->elem == KL_f8e5m2),
+             "is from f32 to an 8-bit float, not from %s to %s", kl_elems[a->elem].name,
+             kl_elems[r->elem].name);
     if (in->op == KL_OP_bitcast)
         NEED(kl_elems[r->elem].bytes == kl_elems[a->elem].bytes, "%s and %s differ in size",
              kl_elems[r->elem].name, kl_elems[a->elem].name);

@@ -72,7 +72,7 @@ static void subscript(kl_elab *e, const kl_node *n, const kl_value *whole, struc
                    "`:` stands for a whole dimension only when its extent is a constant");
             acc->bad = true;
         } else if (whole->known) {
-            int64_t k = whole->untyped ? whole->i : (int64_t)whole->bits;
+            int64_t k = kl_const_i64(whole);
             if (k <= 0 || k > INT32_MAX) {
                 kl_err(e, KL_K0310, n->span, "`:` stands for a dimension of extent %lld here",
                        (long long)k);

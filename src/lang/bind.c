@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-__extension__ typedef __int128 i128; /* products of 64-bit sizes */
+typedef kl_i128 i128; /* products of 64-bit sizes */
 
 struct binder {
     kl_elab e;
@@ -44,10 +44,10 @@ static const char *shape_text(struct binder *s, uint32_t rank, const int64_t *ex
 static void match(struct binder *s, const kiln_arg *args, size_t n)
 {
     static const char *const want[] = {"a type", "a constant", "a scalar", "an array", ""};
-    static const char *const have[] = {"", "an array", "an integer", "a decimal", "a type"};
+    static const char *const have[] = {"", "an array", "an integer", "a decimal", "a type", "an integer"};
     for (size_t i = 0; i < n; i++) {
         uint32_t p = 0;
-        if (!args[i].name || args[i].kind < KILN_ARG_TENSOR || args[i].kind > KILN_ARG_TYPE) {
+        if (!args[i].name || args[i].kind < KILN_ARG_TENSOR || args[i].kind > KILN_ARG_UINT) {
             problem(s, KL_K0702, NULL, "argument %zu has no name or no kind", i);
             continue;
         }
@@ -72,7 +72,7 @@ static void match(struct binder *s, const kiln_arg *args, size_t n)
         enum kl_pk k = kl_param_kind(node);
         bool fits = k == KL_PK_ARRAY  ? args[i].kind == KILN_ARG_TENSOR
                     : k == KL_PK_TYPE ? args[i].kind == KILN_ARG_TYPE
-                                      : args[i].kind == KILN_ARG_INT || args[i].kind == KILN_ARG_FLOAT;
+                                      : args[i].kind != KILN_ARG_TENSOR && args[i].kind != KILN_ARG_TYPE;
         if (!fits)
             problem(s, KL_K0702, node, "`%s` is %s, and here it gets %s", node->name, want[k],
                     have[args[i].kind]);
@@ -94,15 +94,15 @@ static void set_symbol(struct binder *s, uint32_t p)
     if (y->kind == KL_S_TYPE)
         y->elem = b->elem;
     else if (kl_param_kind(n) == KL_PK_CONST && kl_is_int((enum kl_elem)b->elem))
-        y->val = kl_int((int64_t)b->bits, n->span);
+        y->val = kl_int_of((enum kl_elem)b->elem, b->bits, n->span);
     else
         y->val = kl_typed((enum kl_elem)b->elem, b->bits, n->span);
 }
 
-static bool int_in_range(enum kl_elem el, int64_t v)
+static bool int_in_range(enum kl_elem el, i128 v)
 {
-    return el == KL_u64 ? v >= 0 : kl_convert(el, KL_i64, (uint64_t)v) == (uint64_t)v &&
-                                       (kl_elems[el].kind != KL_KIND_UINT || v >= 0);
+    kl_value x = {.elem = (uint8_t)el, .bits = kl_canon(el, (uint64_t)v)};
+    return kl_wide(&x) == v;
 }
 
 /* A number of the host becomes the parameter's value. */
@@ -111,16 +111,23 @@ static bool take_number(struct binder *s, uint32_t p, const kiln_arg *a)
     const kl_node *n = s->params->kid[p];
     struct kl_boundparam *b = &s->b[p];
     enum kl_elem el = (enum kl_elem)b->elem;
-    if (a->kind == KILN_ARG_INT) {
-        if (!kl_is_float(el) && !(el == KL_bool ? a->u.i == 0 || a->u.i == 1 : int_in_range(el, a->u.i))) {
-            problem(s, KL_K0705, n, "%lld does not fit `%s`, which is %s", (long long)a->u.i, n->name,
-                    kl_elems[el].name);
-            return false;
+    if (a->kind != KILN_ARG_FLOAT) {
+        bool uns = a->kind == KILN_ARG_UINT;
+        i128 w = uns ? (i128)a->u.u : (i128)a->u.i;
+        enum kl_elem from = uns ? KL_u64 : KL_i64;
+        uint64_t bits = (uint64_t)w;
+        bool ok;
+        if (kl_is_float(el)) {
+            float f = kl_bits_f32(kl_convert(KL_f32, from, bits));
+            ok = kl_float_number(el, f, (double)f, &b->bits);
+            b->bits = kl_convert(el, from, bits);
+        } else {
+            ok = int_in_range(el, w);
+            b->bits = kl_canon(el, bits);
         }
-        b->bits = kl_convert(el, KL_i64, (uint64_t)a->u.i);
-        if (kl_is_float(el) && !isfinite(kl_elem_double(el, b->bits))) {
-            problem(s, KL_K0705, n, "%lld does not fit `%s`, which is %s", (long long)a->u.i, n->name,
-                    kl_elems[el].name);
+        if (!ok) {
+            problem(s, KL_K0705, n, uns ? "%llu does not fit `%s`, which is %s" : "%lld does not fit `%s`, which is %s",
+                    (long long)bits, n->name, kl_elems[el].name);
             return false;
         }
     } else {
@@ -128,8 +135,9 @@ static bool take_number(struct binder *s, uint32_t p, const kiln_arg *a)
             problem(s, KL_K0705, n, "`%s` is %s, and %g is a decimal", n->name, kl_elems[el].name, a->u.f);
             return false;
         }
-        b->bits = kl_convert(el, KL_f64, kl_f64_bits(a->u.f));
-        if (isfinite(a->u.f) && !isfinite(kl_elem_double(el, b->bits))) {
+        float f = el == KL_f64 ? 0 : (float)a->u.f; /* smaller types by way of f32 */
+        if (!kl_float_number(el, f, el == KL_f64 ? a->u.f : (double)f, &b->bits) ||
+            (isfinite(a->u.f) && !isfinite(kl_elem_double(el, b->bits)))) {
             problem(s, KL_K0705, n, "%g does not fit `%s`, which is %s", a->u.f, n->name, kl_elems[el].name);
             return false;
         }
@@ -302,8 +310,8 @@ static void types(struct binder *s)
             continue;
         const kl_node *first = NULL;
         enum kl_elem el = s->arg[p] ? (enum kl_elem)s->arg[p]->u.type : KL_elem_none;
-        if (s->arg[p] && (el <= 0 || (int)el >= KL_NELEM || !kl_elems[el].ready)) {
-            problem(s, KL_K0704, n, "the type given for `%s` is unknown or not yet supported", n->name);
+        if (s->arg[p] && (el <= 0 || (int)el >= KL_NELEM)) {
+            problem(s, KL_K0704, n, "the type given for `%s` is unknown", n->name);
             return;
         }
         for (uint32_t q = 0; q < s->n; q++) {
@@ -329,10 +337,6 @@ static void types(struct binder *s)
             el = kl_eval_type(&s->e, n->kid[0], &ok);
         if (!el) {
             problem(s, KL_K0711, n, "nothing determines the type `%s`", n->name);
-            return;
-        }
-        if (!kl_elems[el].ready) {
-            problem(s, KL_K0801, n, "the type %s is not yet supported", kl_elems[el].name);
             return;
         }
         s->b[p].elem = (uint8_t)el;

@@ -29,6 +29,8 @@ static const struct kl_builtin table[] = {
     {"ceil",         kl_call_math1,     KL_OP_ceil,       1, 1, 0, 0},
     {"clamp",        kl_call_fma,       0,                3, 3, 0, 0},
     {"coord",        kl_call_coord,     0,                2, 2, 0, 0},
+    {"cvt_nan",      kl_call_cvt,       KL_OP_convert_nan, 2, 2, 0, 0},
+    {"cvt_sat",      kl_call_cvt,       KL_OP_convert,    2, 2, 0, 0},
     {"dot",          kl_call_dot,       0,                2, 3, D_PREC, 0},
     {"erf",          kl_call_math1,     KL_OP_erf,        1, 1, 0, 0},
     {"erf_fast",     kl_call_math1,     KL_OP_erf,        1, 1, 0, 1},
@@ -86,7 +88,7 @@ static const struct kl_builtin table[] = {
 static const char *const later[] = {
     "argsort", "assert", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
     "atomic_or", "atomic_store", "atomic_xchg", "atomic_xor", "clz", "copysign", "cos", "ctz",
-    "cumprod", "cumsum", "cvt_nan", "cvt_sat", "expm1", "fmod", "gather", "histogram", "log1p",
+    "cumprod", "cumsum", "expm1", "fmod", "gather", "histogram", "log1p",
     "log2", "philox", "popcount", "pow", "print", "rand", "randint", "randn", "round", "scan", "sin",
     "sort", "topk", "umulhi",
 };

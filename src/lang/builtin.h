@@ -56,6 +56,6 @@ kl_builtin_fn kl_call_reduce, kl_call_minmax, kl_call_argmax, kl_call_reduce_fn,
 
 /* builtin_array.c */
 kl_builtin_fn kl_call_load, kl_call_store, kl_call_inside, kl_call_coord, kl_call_given, kl_call_size,
-    kl_call_program, kl_call_bitcast;
+    kl_call_program, kl_call_bitcast, kl_call_cvt;
 
 #endif

@@ -173,3 +173,38 @@ kl_value kl_call_bitcast(kl_elab *e, const struct kl_builtin *b, struct kl_args 
     }
     return r;
 }
+
+/* cvt_sat(T, x), cvt_nan(T, x): to an 8-bit float, by way of f32. */
+kl_value kl_call_cvt(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
+{
+    bool ok;
+    enum kl_elem el = kl_eval_type(e, a->pos[0], &ok);
+    kl_value v = kl_concrete(e, kl_arg_value(e, a, 1));
+    if (!ok || v.kind != KL_V_TILE)
+        return kl_bad(a->s);
+    if (el && el != KL_f8e4m3 && el != KL_f8e5m2) {
+        kl_note(kl_err(e, KL_K0403, a->pos[0]->span, "`%s` gives an 8-bit float, not %s", b->name,
+                       kl_elems[el].name),
+                (kl_span){0, 0}, "for other types write a cast: (%s)", kl_elems[el].name);
+        return kl_bad(a->s);
+    }
+    if (b->op == KL_OP_convert_nan)
+        v = kl_cast(e, v, KL_f32); /* the same type, too: nothing that is finite is too large */
+    if (b->op == KL_OP_convert || !el || !v.elem) {
+        v = kl_cast(e, v, el);
+        v.span = a->s;
+        return v;
+    }
+    if (v.konst && v.known)
+        return kl_typed(el, kl_convert_nan(el, v.bits), a->s);
+    kl_value r = v;
+    r.elem = (uint8_t)el;
+    r.span = a->s;
+    if (kl_emitting(e)) {
+        kl_val x = kl_ir(e, &v);
+        e->b.loc = a->s;
+        r.ir = kl_emit(&e->b, KL_OP_convert_nan, kl_irtype(e, el, v.rank, v.dim), &x, 1,
+                       (union kl_attr){0});
+    }
+    return r;
+}

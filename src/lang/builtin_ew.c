@@ -73,15 +73,25 @@ static bool untyped_pair(kl_elab *e, const struct kl_builtin *b, kl_value *x, kl
         out->sym = kl_symbol(e, "%s(%s,%s)", b->name, kl_const_text(e, x), kl_const_text(e, y));
         return true;
     }
-    uint64_t r;
-    if (y->i == 0 && b->op != KL_OP_min && b->op != KL_OP_max) {
-        kl_err(e, KL_K0311, s, "the constant %s(%lld, 0) has no value", b->name, (long long)x->i);
+    kl_i128 m = kl_wide(x), n = kl_wide(y), r;
+    if (n == 0 && b->op != KL_OP_min && b->op != KL_OP_max) {
+        kl_err(e, KL_K0311, s, "the constant %s(%s, 0) has no value", b->name, kl_const_text(e, x));
         *out = kl_bad(s);
         return true;
     }
-    if (!kl_fold((enum kl_op)b->op, KL_i64, KL_i64, (uint64_t[3]){(uint64_t)x->i, (uint64_t)y->i, 0}, &r))
-        return false;
-    *out = kl_int((int64_t)r, s);
+    switch (b->op) {
+    case KL_OP_min: r = m < n ? m : n; break;
+    case KL_OP_max: r = m > n ? m : n; break;
+    case KL_OP_cdiv: r = m / n + (m % n != 0 && (m % n < 0) == (n < 0)); break;
+    case KL_OP_floordiv: r = m / n - (m % n != 0 && (m % n < 0) != (n < 0)); break;
+    case KL_OP_floormod: r = m % n + (m % n != 0 && (m % n < 0) != (n < 0) ? n : 0); break;
+    default: return false;
+    }
+    if (kl_from_wide(r, s, out))
+        return true;
+    kl_err(e, KL_K0311, s, "the constant %s(%s, %s) has no value in 64 bits", b->name, kl_const_text(e, x),
+           kl_const_text(e, y));
+    *out = kl_bad(s);
     return true;
 }
 
@@ -117,10 +127,14 @@ kl_value kl_call_pow2ceil(kl_elab *e, const struct kl_builtin *b, struct kl_args
         v.sym = kl_symbol(e, "pow2ceil(%s)", kl_const_text(e, &v));
         return v;
     }
-    uint64_t r = 1;
-    if (!kl_fold(KL_OP_pow2ceil, KL_i64, KL_i64, (uint64_t[3]){(uint64_t)v.i, 0, 0}, &r))
-        return kl_bad(a->s);
-    return kl_int((int64_t)r, a->s);
+    kl_i128 r = 1;
+    while (r < kl_wide(&v))
+        r *= 2;
+    kl_value out;
+    if (kl_from_wide(r, a->s, &out))
+        return out;
+    kl_err(e, KL_K0311, a->s, "the constant pow2ceil(%s) has no value in 64 bits", kl_const_text(e, &v));
+    return kl_bad(a->s);
 }
 
 kl_value kl_call_fma(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)

@@ -169,7 +169,7 @@ kl_value kl_call_reduce_fn(kl_elab *e, const struct kl_builtin *b, struct kl_arg
 
 static enum kl_elem dot_acc(enum kl_elem el)
 {
-    return kl_is_float(el) && el != KL_f64 ? KL_f32 : el == KL_u8 ? KL_i32 : el;
+    return (enum kl_elem)kl_elems[el].acc;
 }
 
 kl_value kl_call_dot(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)

@@ -108,8 +108,7 @@ static bool bind_size(kl_elab *e, const kl_node *n, kl_value have, kl_span at, c
     if (want.kind != KL_V_TILE)
         return false;
     if (want.konst && want.known && have.konst && have.known) {
-        int64_t w = want.untyped ? want.i : (int64_t)want.bits;
-        int64_t h = have.untyped ? have.i : (int64_t)have.bits;
+        int64_t w = kl_const_i64(&want), h = kl_const_i64(&have);
         if (w != h) {
             kl_note(kl_err(e, KL_K0406, at, "`%s` wants the size %lld here, and the argument has %lld",
                            pname, (long long)w, (long long)h),

@@ -79,7 +79,7 @@ static void add_const(kl_elab *e, kl_node *p, const struct kl_boundparam *b)
         return;
     bool isint = el && kl_is_int(el);
     if (b) {
-        s->val = isint ? kl_int((int64_t)b->bits, p->span) : kl_typed(el, b->bits, p->span);
+        s->val = isint ? kl_int_of(el, b->bits, p->span) : kl_typed(el, b->bits, p->span);
         return;
     }
     s->val = kl_int(0, p->span);

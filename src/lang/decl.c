@@ -31,7 +31,7 @@ static void declare_const(kl_elab *e, const kl_node *v, const kl_node *type)
             return;
         /* an integer constant stays exact until used; a typed one gives its integer back */
         if (el && kl_is_int(el) && t.known)
-            t = kl_int((int64_t)t.bits, x.span);
+            t = kl_int_of(el, t.bits, x.span);
         else if (x.untyped && !x.known && el && kl_is_int(el))
             t = x;
         x = t;

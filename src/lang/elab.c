@@ -207,7 +207,9 @@ const char *kl_const_text(kl_elab *e, const kl_value *v)
     if (!v->known)
         return e->syms.v[v->sym];
     if (v->untyped)
-        return v->dec ? kl_printf(e->a, "%g", v->d) : kl_printf(e->a, "%lld", (long long)v->i);
+        return v->dec   ? kl_printf(e->a, "%g", v->d)
+               : v->big ? kl_printf(e->a, "%llu", (unsigned long long)v->i)
+                        : kl_printf(e->a, "%lld", (long long)v->i);
     if (kl_is_float((enum kl_elem)v->elem))
         return kl_printf(e->a, "%g", kl_elem_double((enum kl_elem)v->elem, v->bits));
     return v->elem == KL_u64 ? kl_printf(e->a, "%llu", (unsigned long long)v->bits)

@@ -27,6 +27,7 @@ typedef struct kl_value {
     bool known;               /* konst, and the number is here */
     bool untyped;             /* an integer or decimal that is exact until used */
     bool dec;                 /* untyped decimal: f and d hold it rounded once each */
+    bool big;                 /* untyped integer from 2^63 on: i holds the bits of the u64 */
     kl_dim dim[KL_MAX_RANK];
     int64_t i;
     float f;
@@ -170,7 +171,17 @@ uint32_t kl_var_new(kl_elab *e, kl_val ir, int def);
 static inline bool kl_emitting(const kl_elab *e) { return e->mode == KL_LOWER; }
 
 /* ---- value.c: constants, conversion, promotion, shapes ---- */
-kl_value kl_int(int64_t i, kl_span span);                      /* untyped constant */
+kl_value kl_int(int64_t i, kl_span span);
+kl_value kl_uint(uint64_t i, kl_span s);
+/* The untyped integer that a typed one holds. */
+kl_value kl_int_of(enum kl_elem el, uint64_t bits, kl_span s);
+/* A known integer constant, within an i64: what is larger becomes INT64_MAX. */
+int64_t kl_const_i64(const kl_value *v);
+/* ... in full. */
+__extension__ typedef __int128 kl_i128;
+kl_i128 kl_wide(const kl_value *v);
+/* false: no integer of 64 bits, signed or unsigned. */
+bool kl_from_wide(kl_i128 w, kl_span s, kl_value *out);                      /* untyped constant */
 kl_value kl_typed(enum kl_elem el, uint64_t bits, kl_span s);   /* typed constant */
 kl_value kl_rt(kl_elab *e, enum kl_elem el, uint32_t rank, const kl_dim *dim, kl_val ir, kl_span s);
 kl_dim kl_dim_of(uint32_t n);

@@ -96,19 +96,13 @@ enum kl_elem kl_eval_type(kl_elab *e, const kl_node *n, bool *ok)
             return (enum kl_elem)s->elem;
         }
         enum kl_elem el = kl_elem_by_name(n->name, (uint32_t)strlen(n->name));
-        if (el && !kl_elems[el].ready) {
-            kl_err(e, KL_K0801, n->span, "the type %s is not yet supported", n->name);
-            *ok = false;
-            return KL_elem_none;
-        }
         if (el)
             return el;
         *ok = false;
         const char *names[KL_NELEM];
         uint32_t k = 0;
         for (int t = 1; t < KL_NELEM; t++)
-            if (kl_elems[t].ready)
-                names[k++] = kl_elems[t].name;
+            names[k++] = kl_elems[t].name;
         const char *near = kl_nearest(n->name, names, k);
         struct kl_diag *g = kl_err(e, KL_K0204, n->span, "`%s` is not a type", n->name);
         if (near)
@@ -145,7 +139,7 @@ enum kl_elem kl_eval_type(kl_elab *e, const kl_node *n, bool *ok)
     return KL_elem_none;
 }
 
-/* ---- untyped arithmetic: exact in 64 bits ---- */
+/* ---- untyped arithmetic: exact, in 64 bits with or without a sign ---- */
 
 static kl_value untyped_dec(float f, double d, kl_span s)
 {
@@ -159,34 +153,34 @@ static kl_value untyped_bool(bool b, kl_span s)
     return kl_typed(KL_bool, b, s);
 }
 
-static bool int_op(int tok, int64_t a, int64_t b, int64_t *r)
+/* Operands have at most 65 bits with their sign, so that only a product may overflow. */
+static bool int_op(int tok, kl_i128 a, kl_i128 b, kl_i128 *r)
 {
     switch (tok) {
-    case KL_TK_ADD: return !__builtin_add_overflow(a, b, r);
-    case KL_TK_SUB: return !__builtin_sub_overflow(a, b, r);
+    case KL_TK_ADD: *r = a + b; return true;
+    case KL_TK_SUB: *r = a - b; return true;
     case KL_TK_MUL: return !__builtin_mul_overflow(a, b, r);
     case KL_TK_DIV:
-        if (b == 0 || (a == INT64_MIN && b == -1))
+        if (b == 0)
             return false;
         *r = a / b;
         return true;
     case KL_TK_REM:
         if (b == 0)
             return false;
-        *r = b == -1 ? 0 : a % b;
+        *r = a % b;
         return true;
     case KL_TK_AND: *r = a & b; return true;
     case KL_TK_OR: *r = a | b; return true;
     case KL_TK_XOR: *r = a ^ b; return true;
     case KL_TK_SHL:
-        if (b < 0 || b > 62 || a > INT64_MAX >> b || a < INT64_MIN >> b)
+        if (b < 0 || b > 63)
             return false;
-        *r = (int64_t)((uint64_t)a << b);
-        return true;
+        return !__builtin_mul_overflow(a, (kl_i128)1 << b, r);
     case KL_TK_SHR:
         if (b < 0)
             return false;
-        *r = a >> (b > 63 ? 63 : b);
+        *r = a >> (b > 64 ? 64 : b);
         return true;
     default: return false;
     }
@@ -211,7 +205,7 @@ static kl_value untyped_binary(kl_elab *e, int tok, kl_value a, kl_value b, kl_s
         if (a.dec || b.dec)
             lt = a.d < b.d, eq = a.d == b.d;
         else
-            lt = a.i < b.i, eq = a.i == b.i;
+            lt = kl_wide(&a) < kl_wide(&b), eq = kl_wide(&a) == kl_wide(&b);
         bool nan = a.d != a.d || b.d != b.d;
         switch (tok) {
         case KL_TK_EQ: return untyped_bool(eq, s);
@@ -233,13 +227,14 @@ static kl_value untyped_binary(kl_elab *e, int tok, kl_value a, kl_value b, kl_s
             return kl_bad(s);
         }
     }
-    int64_t r;
-    if (!int_op(tok, a.i, b.i, &r)) {
-        kl_err(e, KL_K0311, op, "the constant %lld %s %lld has no value in 64 bits", (long long)a.i,
-               kl_tok_text[tok], (long long)b.i);
+    kl_i128 r;
+    kl_value v;
+    if (!int_op(tok, kl_wide(&a), kl_wide(&b), &r) || !kl_from_wide(r, s, &v)) {
+        kl_err(e, KL_K0311, op, "the constant %s %s %s has no value in 64 bits", kl_const_text(e, &a),
+               kl_tok_text[tok], kl_const_text(e, &b));
         return kl_bad(s);
     }
-    return kl_int(r, s);
+    return v;
 }
 
 /* ---- operators ---- */
@@ -263,7 +258,7 @@ static kl_value shift_count(kl_elab *e, kl_value c, enum kl_elem to)
         if (!c.known)
             return kl_give_type(e, c, to);
         int64_t w = kl_elems[to].bytes * 8;
-        return kl_typed(to, (uint64_t)(c.dec || c.i < 0 || c.i > w ? w : c.i), c.span);
+        return kl_typed(to, (uint64_t)(c.dec || c.big || c.i < 0 || c.i > w ? w : c.i), c.span);
     }
     c = kl_promote(e, c);
     if (!c.elem || kl_elems[c.elem].bytes <= kl_elems[to].bytes)
@@ -318,9 +313,6 @@ static kl_value unary(kl_elab *e, const kl_node *n)
         return kl_bad(n->span);
     }
     const kl_node *x = n->kid[0];
-    if (n->op == KL_TK_SUB && x->kind == KL_N_INT && !(x->flags & KL_NF_F32) &&
-        x->ival == (uint64_t)INT64_MAX + 1) /* only so can the least integer be written */
-        return kl_int(INT64_MIN, n->span);
     kl_value v = kl_rvalue(e, x);
     if (v.kind != KL_V_TILE)
         return v;
@@ -346,16 +338,19 @@ static kl_value unary(kl_elab *e, const kl_node *n)
                 kl_err(e, KL_K0309, n->name_span, "`~` needs an integer, not a decimal");
                 return kl_bad(s);
             }
-            return kl_int(~v.i, s);
+            if (!v.big)
+                return kl_int(~v.i, s);
+            kl_err(e, KL_K0311, s, "the constant ~%s has no value in 64 bits", kl_const_text(e, &v));
+            return kl_bad(s);
         }
         if (n->op == KL_TK_SUB) {
             if (v.dec)
                 return untyped_dec(-v.f, -v.d, s);
-            if (v.i == INT64_MIN) {
-                kl_err(e, KL_K0311, s, "the constant -(%lld) has no value in 64 bits", (long long)v.i);
-                return kl_bad(s);
-            }
-            return kl_int(-v.i, s);
+            kl_value minus;
+            if (kl_from_wide(-kl_wide(&v), s, &minus))
+                return minus;
+            kl_err(e, KL_K0311, s, "the constant -(%s) has no value in 64 bits", kl_const_text(e, &v));
+            return kl_bad(s);
         }
         v.span = s;
         return v;
@@ -641,11 +636,7 @@ static kl_value expression(kl_elab *e, const kl_node *n)
     case KL_N_INT:
         if (n->flags & KL_NF_F32)
             return kl_typed(KL_f32, kl_f32_bits((float)n->ival), n->span);
-        if (n->ival > INT64_MAX) {
-            kl_err(e, KL_K0311, n->span, "this constant does not fit a signed integer of 64 bits");
-            return kl_bad(n->span);
-        }
-        return kl_int((int64_t)n->ival, n->span);
+        return kl_uint(n->ival, n->span);
     case KL_N_DECIMAL:
         v = untyped_dec(strtof(n->name, NULL), strtod(n->name, NULL), n->span);
         return n->flags & KL_NF_F32 ? kl_typed(KL_f32, kl_f32_bits(v.f), n->span) : v;

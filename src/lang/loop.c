@@ -324,7 +324,7 @@ static bool counted(kl_elab *e, const kl_node *n, int64_t *step)
     e->quiet--;
     if (v.kind != KL_V_TILE || !v.konst || !v.known || v.dec || v.rank)
         return false;
-    *step = v.untyped ? v.i : (int64_t)v.bits;
+    *step = kl_wide(&v) > INT64_MAX ? 0 : kl_const_i64(&v);
     return *step > 0;
 }
 
@@ -398,7 +398,8 @@ void kl_for(kl_elab *e, const kl_node *n)
         e->trial = trial;
         e->mode = mode == KL_LOWER ? KL_LOWER : KL_CHECK;
         if (hi.kind == KL_V_TILE && !hi.dec &&
-            (hi.untyped || hi.elem == KL_i32 || hi.elem == KL_i64 || hi.elem == KL_u8)) {
+            (hi.untyped || (kl_is_int((enum kl_elem)hi.elem) &&
+                            kl_elems[kl_elems[hi.elem].acc].kind == KL_KIND_SINT))) {
             kl_sym_find(e, var->name)->used = true;
             count_loop(e, n, var, step);
             kl_scope_pop(e);

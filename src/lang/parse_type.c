@@ -23,6 +23,8 @@ static const struct {
     {"int8", "i8", false},       {"int16", "i16", false},       {"int32", "i32", false},
     {"int64", "i64", false},     {"uint8", "u8", false},        {"uint16", "u16", false},
     {"uint32", "u32", false},    {"uint64", "u64", false},
+    {"float8_e4m3fn", "f8e4m3", false}, {"float8_e5m2", "f8e5m2", false}, {"__nv_fp8_e4m3", "f8e4m3", false},
+    {"__nv_fp8_e5m2", "f8e5m2", false},
 };
 
 const char *kl_p_c_type(const char *name, bool *word)
@@ -117,7 +119,7 @@ static kl_node *struct_type(kl_parser *p)
 static const char *nearest_type(const char *name)
 {
     static const char *const words[] = {
-#define ELEM(name, code, bytes, kind, ctype, acc, ready, doc) ready ? #name : "",
+#define ELEM(name, code, bytes, kind, ctype, acc, doc) #name,
 #include "base/elem.def"
         "auto", "float", "double", "unsigned", "size_t",
     };

@@ -46,6 +46,40 @@ kl_value kl_int(int64_t i, kl_span span)
                       .untyped = true, .i = i, .f = (float)i, .d = (double)i, .span = span};
 }
 
+kl_value kl_uint(uint64_t i, kl_span span)
+{
+    kl_value v = kl_int((int64_t)i, span);
+    if (i > INT64_MAX)
+        v.big = true, v.f = (float)i, v.d = (double)i;
+    return v;
+}
+
+kl_value kl_int_of(enum kl_elem el, uint64_t bits, kl_span s)
+{
+    return el == KL_u64 ? kl_uint(bits, s) : kl_int((int64_t)bits, s);
+}
+
+kl_i128 kl_wide(const kl_value *v)
+{
+    bool big = v->untyped ? v->big : v->elem == KL_u64;
+    uint64_t bits = v->untyped ? (uint64_t)v->i : v->bits;
+    return big ? (kl_i128)bits : (kl_i128)(int64_t)bits;
+}
+
+int64_t kl_const_i64(const kl_value *v)
+{
+    kl_i128 w = kl_wide(v);
+    return w > INT64_MAX ? INT64_MAX : (int64_t)w;
+}
+
+bool kl_from_wide(kl_i128 w, kl_span s, kl_value *out)
+{
+    if (w < INT64_MIN || w > UINT64_MAX)
+        return false;
+    *out = w > INT64_MAX ? kl_uint((uint64_t)w, s) : kl_int((int64_t)w, s);
+    return true;
+}
+
 kl_value kl_typed(enum kl_elem el, uint64_t bits, kl_span s)
 {
     return (kl_value){.kind = KL_V_TILE, .elem = (uint8_t)el, .konst = true, .known = true,
@@ -84,8 +118,11 @@ kl_val kl_ir(kl_elab *e, const kl_value *v)
 
 /* ---- untyped constants ---- */
 
-static bool int_fits(int64_t i, enum kl_elem el)
+static bool int_fits(const kl_value *v, enum kl_elem el)
 {
+    int64_t i = v->i;
+    if (v->big)
+        return el == KL_u64;
     switch (el) {
     case KL_bool: return i == 0 || i == 1;
     case KL_i64: return true;
@@ -96,23 +133,6 @@ static bool int_fits(int64_t i, enum kl_elem el)
     if (kl_elems[el].kind == KL_KIND_SINT)
         return i >= -((int64_t)1 << (bits - 1)) && i < (int64_t)1 << (bits - 1);
     return i >= 0 && i < (int64_t)1 << bits;
-}
-
-static uint64_t float_const(enum kl_elem el, float f, double d)
-{
-    switch (el) {
-    case KL_f64: return kl_f64_bits(d);
-    case KL_f32: return kl_f32_bits(f);
-    default: break;
-    }
-    /* f16 and bf16 go through f32, which must not round first: an inexact f32 is made odd */
-    if ((double)f != d && d == d && isfinite(f)) {
-        uint32_t bits = (uint32_t)kl_f32_bits(f);
-        if (fabs((double)f) > fabs(d))
-            bits--;
-        return kl_convert(el, KL_f32, bits | 1);
-    }
-    return kl_convert(el, KL_f32, kl_f32_bits(f));
 }
 
 kl_value kl_give_type(kl_elab *e, kl_value v, enum kl_elem el)
@@ -135,9 +155,8 @@ kl_value kl_give_type(kl_elab *e, kl_value v, enum kl_elem el)
         return v;
     }
     if (kl_is_float(el)) {
-        uint64_t bits = float_const(el, v.f, v.d);
-        double back = kl_elem_double(el, bits);
-        if (isinf(back) && !isinf(v.d)) {
+        uint64_t bits;
+        if (!kl_float_number(el, v.f, v.d, &bits)) {
             kl_err(e, KL_K0303, v.span, "%s does not fit %s", kl_const_text(e, &v), kl_elems[el].name);
             return kl_bad(v.span);
         }
@@ -149,8 +168,8 @@ kl_value kl_give_type(kl_elab *e, kl_value v, enum kl_elem el)
         kl_note(g, (kl_span){0, 0}, "cast the other operand to a float type, or write an integer");
         return kl_bad(v.span);
     }
-    if (!int_fits(v.i, el)) {
-        kl_err(e, KL_K0303, v.span, "%lld does not fit %s", (long long)v.i, kl_elems[el].name);
+    if (!int_fits(&v, el)) {
+        kl_err(e, KL_K0303, v.span, "%s does not fit %s", kl_const_text(e, &v), kl_elems[el].name);
         return kl_bad(v.span);
     }
     return kl_typed(el, (uint64_t)v.i, v.span);
@@ -164,7 +183,7 @@ kl_value kl_concrete(kl_elab *e, kl_value v)
         return kl_give_type(e, v, KL_f32);
     if (!v.known) /* i32 or i64 */
         return kl_give_type(e, v, KL_elem_none);
-    return kl_give_type(e, v, int_fits(v.i, KL_i32) ? KL_i32 : KL_i64);
+    return kl_give_type(e, v, int_fits(&v, KL_i32) ? KL_i32 : KL_i64);
 }
 
 /* ---- operations ---- */
@@ -242,12 +261,14 @@ kl_value kl_cast(kl_elab *e, kl_value v, enum kl_elem el)
         return v;
     if (v.untyped) {
         if (v.known) { /* a cast takes any value, as from i64 or f64 */
+            uint64_t bits;
             if (!v.dec)
-                return kl_typed(el, kl_convert(el, KL_i64, (uint64_t)v.i), v.span);
-            return kl_typed(el,
-                            kl_is_float(el) ? float_const(el, v.f, v.d)
-                                            : kl_convert(el, KL_f64, kl_f64_bits(v.d)),
-                            v.span);
+                bits = kl_convert(el, v.big ? KL_u64 : KL_i64, (uint64_t)v.i);
+            else if (!kl_is_float(el))
+                bits = kl_convert(el, KL_f64, kl_f64_bits(v.d));
+            else if (!kl_float_number(el, v.f, v.d, &bits) || isinf(v.d)) /* too large */
+                bits = kl_convert(el, KL_f32, kl_f32_bits(v.f));
+            return kl_typed(el, bits, v.span);
         }
         v.untyped = false;
         v.elem = (uint8_t)el;
@@ -293,7 +314,7 @@ kl_value kl_move(kl_elab *e, kl_value v, enum kl_elem el, int how, const char *w
         return from == el ? v : kl_cast(e, v, el);
     bool ok = false;
     if (kl_is_float(from) && kl_is_float(el))
-        ok = how != KL_ARG || kl_elems[el].bytes >= kl_elems[from].bytes;
+        ok = how != KL_ARG || kl_elems[el].bytes > kl_elems[from].bytes;
     else if (!kl_is_float(from) && !kl_is_float(el))
         ok = holds(el, from);
     if (!ok && how == KL_CONSTINIT && v.konst) {
@@ -516,7 +537,7 @@ bool kl_need_const(kl_elab *e, const kl_value *v, const char *what, int64_t *out
     }
     if (v->known) {
         *known = true;
-        *out = v->untyped ? v->i : (int64_t)v->bits;
+        *out = kl_const_i64(v);
     }
     return true;
 }

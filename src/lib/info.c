@@ -44,7 +44,7 @@ const char *kiln_status_text(kiln_status s)
 }
 
 /* The public numbers are those of elem.def; a difference does not compile. */
-#define ELEM(name, code, bytes, kind, ctype, acc, ready, doc)                                      \
+#define ELEM(name, code, bytes, kind, ctype, acc, doc)                                             \
     _Static_assert((code) == KL_##name, "elem.def and enum kl_elem");
 #include "base/elem.def"
 /* clang-format off */

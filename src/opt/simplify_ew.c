@@ -485,6 +485,8 @@ static uint32_t precision(enum kl_elem e)
     case KL_bool: return 1;
     case KL_f16: return 11;
     case KL_bf16: return 8;
+    case KL_f8e4m3: return 4;
+    case KL_f8e5m2: return 3;
     case KL_f32: return 24;
     case KL_f64: return 53;
     default: return width(e) - (kl_elems[e].kind == KL_KIND_SINT);
@@ -495,11 +497,8 @@ static uint32_t precision(enum kl_elem e)
 static bool holds(enum kl_elem to, enum kl_elem from)
 {
     uint8_t t = kl_elems[to].kind, f = kl_elems[from].kind;
-    if (!kl_elems[to].ready || !kl_elems[from].ready)
-        return false; /* 8-bit floats: not yet */
-    if (f == KL_KIND_FLT)
-        return t == KL_KIND_FLT && ((from == KL_f32 && to == KL_f64) || to == from ||
-                                    (kl_elems[from].bytes == 2 && kl_elems[to].bytes > 2));
+    if (f == KL_KIND_FLT) /* two types of one size hold different values */
+        return t == KL_KIND_FLT && (to == from || kl_elems[to].bytes > kl_elems[from].bytes);
     if (to == KL_bool)
         return from == KL_bool;
     if (t == KL_KIND_UINT && f == KL_KIND_SINT)
@@ -519,6 +518,8 @@ kl_val kl_rule_convert_chain(simp *s, kl_val v)
         return KL_NO;
     if (kl_is_float(tb) && !kl_is_float(ta) && kl_is_int(tc) && !holds(tc, ta))
         return KL_NO; /* from a float it saturates, from an integer it wraps */
+    if (ta == KL_f8e5m2 && tc == ta)
+        return KL_NO; /* an infinity comes back as the largest number */
     return ta == tc ? a : kl_make1(s, v, KL_OP_convert, a);
 }
 

@@ -133,7 +133,7 @@ static void launch_errors(void **state)
             break;
         case 21: a[3].kind = KILN_ARG_TYPE; break;
         case 22: a[3].kind = (kiln_arg_kind)0; break;
-        case 23: a[3].kind = (kiln_arg_kind)5; break;
+        case 23: a[3].kind = (kiln_arg_kind)6; break;
         case 24: a[3].name = NULL; break;
         case 25:
             a[3].name = "n";
@@ -219,6 +219,70 @@ static void float_range(void **state)
         kiln_status s = kiln_launch(kiln_module_kernel(m, "f"), NULL, a, 2, &g);
         if (s != cases[i].want)
             fail_msg("case %zu gives %s", i, kiln_status_name(s));
+        if (s)
+            assert_string_equal(kiln_diags_at(g, 0)->code, "K0705");
+        kiln_diags_free(g);
+    }
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+}
+
+/* Integers as unsigned numbers, and the small types. */
+static void integer_range(void **state)
+{
+    static const char text[] =
+        "kernel f(f64 y[1], u64 u = 0, i64 i = 0, i8 s = 0, u16 h = 0, f8e4m3 e = 0,\n"
+        "         f8e5m2 g = 0, constexpr u64 C = 1)\n"
+        "    grid(1)\n"
+        "{\n"
+        "    y[0] = (f64)(u / C) + (f64)i + (f64)s + (f64)h + (f64)e + (f64)g;\n"
+        "}\n";
+    static const struct {
+        const char *name;
+        kiln_arg_kind kind;
+        uint64_t u;
+        double f;
+        kiln_status want;
+        double y;
+    } cases[] = {
+        {"u", KILN_ARG_UINT, UINT64_MAX, 0, KILN_OK, 0x1p64},
+        {"u", KILN_ARG_INT, (uint64_t)-1, 0, KILN_E_ARG, 0},
+        {"u", KILN_ARG_INT, INT64_MAX, 0, KILN_OK, 0x1p63},
+        {"i", KILN_ARG_UINT, UINT64_MAX, 0, KILN_E_ARG, 0},
+        {"i", KILN_ARG_UINT, 5, 0, KILN_OK, 5},
+        {"C", KILN_ARG_UINT, UINT64_MAX, 0, KILN_OK, 0},
+        {"s", KILN_ARG_INT, (uint64_t)-128, 0, KILN_OK, -128},
+        {"s", KILN_ARG_INT, 128, 0, KILN_E_ARG, 0},
+        {"s", KILN_ARG_UINT, 127, 0, KILN_OK, 127},
+        {"h", KILN_ARG_INT, 65535, 0, KILN_OK, 65535},
+        {"h", KILN_ARG_INT, 65536, 0, KILN_E_ARG, 0},
+        {"h", KILN_ARG_INT, (uint64_t)-1, 0, KILN_E_ARG, 0},
+        {"e", KILN_ARG_INT, 448, 0, KILN_OK, 448},
+        {"e", KILN_ARG_INT, 465, 0, KILN_E_ARG, 0},
+        {"e", KILN_ARG_FLOAT, 0, 464, KILN_OK, 448},
+        {"e", KILN_ARG_FLOAT, 0, 464.5, KILN_E_ARG, 0},
+        {"e", KILN_ARG_FLOAT, 0, (double)INFINITY, KILN_E_ARG, 0},
+        {"g", KILN_ARG_FLOAT, 0, (double)INFINITY, KILN_OK, (double)INFINITY},
+        {"g", KILN_ARG_FLOAT, 0, 61440, KILN_E_ARG, 0},
+        {"g", KILN_ARG_UINT, UINT64_MAX, 0, KILN_E_ARG, 0},
+    };
+    (void)state;
+    kiln_context *ctx = interp();
+    kiln_module *m = compile(ctx, text);
+    double y[1] = {0};
+    int64_t one[1] = {1};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kiln_diags *g = NULL;
+        kiln_arg a[2] = {{.name = "y", .kind = KILN_ARG_TENSOR}, {.name = cases[i].name}};
+        a[0].u.tensor = (kiln_tensor){y, KILN_F64, 1, one, NULL, sizeof y, 0};
+        a[1].kind = cases[i].kind;
+        if (cases[i].kind == KILN_ARG_FLOAT)
+            a[1].u.f = cases[i].f;
+        else
+            a[1].u.u = cases[i].u;
+        kiln_status s = kiln_launch(kiln_module_kernel(m, "f"), NULL, a, 2, &g);
+        if (s != cases[i].want || (!s && !(y[0] == cases[i].y)))
+            fail_msg("case %zu gives %s, %g", i, kiln_status_name(s), y[0]);
         if (s)
             assert_string_equal(kiln_diags_at(g, 0)->code, "K0705");
         kiln_diags_free(g);
@@ -699,6 +763,7 @@ int main(void)
         T(launch_interp),      T(launch_checked),   T(launch_cpu),    T(launch_errors),
         T(infer_shape),        T(uninitialised),    T(cache_states),  T(specialize_many),
         T(float_range),
+        T(integer_range),
         T(launches_are_cheap), T(failing_compiler), T(keeps_files),   T(threads_interp),
         T(threads_cpu),        T(forked_host),      T(rounding_mode),
     };

@@ -25,6 +25,15 @@ run k.kiln:scale 'x={{1, 2, 3}}:bf16' -o y=b.npy
 od -An -tx2 -j128 b.npy
 run k.kiln:scale x=b.npy:bf16 -o y=c.npy
 run k.kiln:scale x=c.npy:bf16
+# 8-bit floats as u1; what NumPy calls V1 needs a type
+run k.kiln:scale 'x={{1, 2, 448, nan}}:f8e4m3' a=0.5 -o y=e.npy
+od -An -tx1 -j128 e.npy
+run k.kiln:scale x=e.npy:f8e4m3
+run k.kiln:scale x=e.npy:f8e5m2
+printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '|V1', 'fortran_order': False, 'shape': (1, 3), }" >v.npy
+printf '\070\100\376' >>v.npy
+run k.kiln:scale x=v.npy:f8e4m3
+run k.kiln:scale x=v.npy 2>&1
 # an existing file is replaced whole, its neighbours stay, nothing else appears
 run k.kiln:scale 'x=zeros(1x1)' -o y=y.npy
 ls -A | grep -v "^[.]\(out\|err\)$"

@@ -111,6 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 static const char *const words[] = {
     "0", "1", "2", "3", "4", "8", "-1", "1.5", "0.1", "inf", "nan", "true", "9223372036854775807", "1e39",
+    "18446744073709551615", "i8", "i16", "u16", "u64", "f8e4m3", "f8e5m2", "cvt_nan(", "cvt_sat(",
     "bool", "u8", "i32", "u32", "i64", "f16", "bf16", "f32", "f64", "auto", "void", "T", "type", "const",
     "constexpr", "optional", "global", "x", "y", "n", "i", "a", "b", "s", "+", "-", "*", "/", "%", "<<", ">>",
     "&", "|", "^", "&&", "||", "!", "~", "<", ">", "<=", "==", "!=", "=", "+=", "<<=", "++", "?", ":", ";", ",",

@@ -27,20 +27,23 @@ static bool chance(struct gen *g, unsigned percent)
 
 bool is_float(kiln_dtype t)
 {
-    return t == KILN_F16 || t == KILN_BF16 || t == KILN_F32 || t == KILN_F64;
+    return t == KILN_F16 || t == KILN_BF16 || t == KILN_F32 || t == KILN_F64 || t == KILN_F8E4M3 ||
+           t == KILN_F8E5M2;
 }
 
 bool is_compute(kiln_dtype t)
 {
-    return t == KILN_I32 || t == KILN_U32 || t == KILN_I64 || t == KILN_F32 || t == KILN_F64;
+    return t == KILN_I32 || t == KILN_U32 || t == KILN_I64 || t == KILN_U64 || t == KILN_F32 ||
+           t == KILN_F64;
 }
 
 kiln_dtype random_type(struct gen *g, bool compute)
 {
     static const kiln_dtype all[] = {KILN_F32, KILN_F32, KILN_F32, KILN_F32, KILN_F64, KILN_I32,
-                                     KILN_I32, KILN_I64, KILN_U32, KILN_F16, KILN_BF16, KILN_U8,
-                                     KILN_BOOL};
-    return all[below(g, compute ? 9 : 13)];
+                                     KILN_I32, KILN_I64, KILN_U32, KILN_U64, KILN_F16, KILN_BF16,
+                                     KILN_U8, KILN_BOOL, KILN_I8, KILN_I16, KILN_U16, KILN_F8E4M3,
+                                     KILN_F8E5M2};
+    return all[below(g, compute ? 10 : 19)];
 }
 
 bool same_shape(struct shape a, struct shape b)
@@ -127,12 +130,28 @@ const char *literal(struct gen *g, kiln_dtype t)
     static const char *const u[] = {"0", "1", "2", "3", "7", "31", "32", "255", "65535",
                                     "2147483648", "4294967295"};
     static const char *const b[] = {"0", "1", "2", "7", "100", "255"};
+    static const char *const wide[] = {"0", "1", "2", "3", "7", "31", "63", "64", "255", "65536",
+                                       "4294967296", "9223372036854775808",
+                                       "18446744073709551615", "0xfffffffffffffffe"};
+    static const char *const narrow[] = {"0", "1", "2", "-1", "-8", "31", "100", "127", "-128"};
+    static const char *const small[] = {"0.5", "1", "2", "-1.5", "0.1", "3.25", "7", "1e-3", "-2",
+                                        "0.3333333", "100", "448", "-0.015625"};
     if (t == KILN_BOOL)
         return chance(g, 50) ? "true" : "false";
     if (t == KILN_U8)
         return PICK(g, b);
     if (t == KILN_U32)
         return PICK(g, u);
+    if (t == KILN_U64)
+        return PICK(g, wide);
+    if (t == KILN_U16)
+        return chance(g, 30) ? "65535" : PICK(g, b);
+    if (t == KILN_I8)
+        return PICK(g, narrow);
+    if (t == KILN_I16)
+        return chance(g, 30) ? "-32768" : PICK(g, narrow);
+    if (t == KILN_F8E4M3 || t == KILN_F8E5M2)
+        return PICK(g, small);
     if (!is_float(t))
         return PICK(g, i);
     if (g->p->specials && (t == KILN_F32 || t == KILN_F64) && chance(g, 6))
@@ -394,16 +413,19 @@ static const char *leaf(struct gen *g, kiln_dtype t, struct shape s)
 /* A type that gives t when it meets t in arithmetic. */
 static kiln_dtype joining(struct gen *g, kiln_dtype t)
 {
-    static const kiln_dtype f32[] = {KILN_F16, KILN_BF16, KILN_I32, KILN_U8, KILN_BOOL, KILN_I64};
-    static const kiln_dtype f64[] = {KILN_F32, KILN_F16, KILN_I32, KILN_I64, KILN_U32};
-    static const kiln_dtype i64[] = {KILN_I32, KILN_U8, KILN_U32, KILN_BOOL};
-    static const kiln_dtype i32[] = {KILN_U8, KILN_BOOL};
+    static const kiln_dtype f32[] = {KILN_F16, KILN_BF16, KILN_I32, KILN_U8, KILN_BOOL, KILN_I64,
+                                     KILN_F8E4M3, KILN_F8E5M2, KILN_U64, KILN_I16};
+    static const kiln_dtype f64[] = {KILN_F32, KILN_F16, KILN_I32, KILN_I64, KILN_U32, KILN_U64,
+                                     KILN_F8E4M3};
+    static const kiln_dtype i64[] = {KILN_I32, KILN_U8, KILN_U32, KILN_BOOL, KILN_I8, KILN_U16};
+    static const kiln_dtype i32[] = {KILN_U8, KILN_BOOL, KILN_I8, KILN_I16, KILN_U16};
     if (!chance(g, 25))
         return t;
     return t == KILN_F32   ? PICK(g, f32)
            : t == KILN_F64 ? PICK(g, f64)
            : t == KILN_I64 ? PICK(g, i64)
            : t == KILN_I32 ? PICK(g, i32)
+           : t == KILN_U64 ? KILN_U32
                            : t;
 }
 
@@ -452,7 +474,7 @@ static const char *arithmetic(struct gen *g, kiln_dtype t, struct shape s, int d
     if (k == 8)
         return binary(g, t, s, PICK(g, ints), depth);
     if (chance(g, 40)) { /* the count may have any integer type */
-        static const kiln_dtype counts[] = {KILN_I32, KILN_U32, KILN_I64, KILN_U8};
+        static const kiln_dtype counts[] = {KILN_I32, KILN_U32, KILN_I64, KILN_U8, KILN_U64, KILN_I8};
         kiln_dtype u = PICK(g, counts);
         const char *a = expr(g, t, s, depth - 1), *op = chance(g, 50) ? "<<" : ">>";
         const char *b = chance(g, 60) ? FMT("%u", below(g, 70))
@@ -514,8 +536,10 @@ static const char *reduction(struct gen *g, kiln_dtype t, struct shape s, int de
         if (g->func[i].kind == F_REDUCE && g->func[i].t == t && chance(g, 40))
             return FMT("reduce(%s, %s%s%s)", expr(g, t, in, depth - 1), g->func[i].name, axis,
                        chance(g, 40) ? ", .commutative = true" : "");
-    kiln_dtype u = t == KILN_F32 && chance(g, 30)   ? (chance(g, 50) ? KILN_F16 : KILN_BF16)
-                   : t == KILN_I32 && chance(g, 20) ? KILN_U8
+    static const kiln_dtype floats[] = {KILN_F16, KILN_BF16, KILN_F8E4M3, KILN_F8E5M2};
+    static const kiln_dtype ints[] = {KILN_U8, KILN_I8, KILN_I16, KILN_U16};
+    kiln_dtype u = t == KILN_F32 && chance(g, 30)   ? PICK(g, floats)
+                   : t == KILN_I32 && chance(g, 20) ? PICK(g, ints)
                                                     : t;
     static const char *const fns[] = {"sum", "sum", "max", "min"};
     return FMT("%s(%s%s)", PICK(g, fns), expr(g, u, in, depth - 1), axis);
@@ -591,15 +615,14 @@ static const char *reshaping(struct gen *g, kiln_dtype t, struct shape s, int de
 
 static const char *dot_text(struct gen *g, kiln_dtype t, struct shape s, int depth)
 {
-    if (s.rank < 2 || s.rank > 3 || (t != KILN_F32 && t != KILN_F64 && t != KILN_I32))
+    if (s.rank < 2 || s.rank > 3 || !is_compute(t))
         return NULL;
     int k = random_dim(g), m = s.rank - 2, n = s.rank - 1;
     if (k * s.dim[m] > 300 || k * s.dim[n] > 300)
         return NULL;
-    static const kiln_dtype f[] = {KILN_F32, KILN_F32, KILN_F16, KILN_BF16};
-    kiln_dtype u = t == KILN_F32   ? PICK(g, f)
-                   : t == KILN_I32 ? (chance(g, 50) ? KILN_U8 : KILN_I32)
-                                   : t;
+    static const kiln_dtype f[] = {KILN_F32, KILN_F32, KILN_F16, KILN_BF16, KILN_F8E4M3, KILN_F8E5M2};
+    static const kiln_dtype i[] = {KILN_I32, KILN_I32, KILN_U8, KILN_I8, KILN_I16, KILN_U16};
+    kiln_dtype u = t == KILN_F32 ? PICK(g, f) : t == KILN_I32 ? PICK(g, i) : t;
     struct shape a = s, b = s;
     a.dim[n] = k;
     b.dim[m] = k;
@@ -671,6 +694,8 @@ static const char *operation(struct gen *g, kiln_dtype t, struct shape s, int de
         return boolean(g, s, depth);
     if (k < 50 || !is_compute(t)) {
         kiln_dtype u = random_type(g, false);
+        if ((t == KILN_F8E4M3 || t == KILN_F8E5M2) && chance(g, 30))
+            return FMT("%s(%s, %s)", chance(g, 70) ? "cvt_nan" : "cvt_sat", NAME(t), expr(g, u, s, depth - 1));
         return u == t ? NULL : FMT("(%s)(%s)", NAME(t), expr(g, u, s, depth - 1));
     }
     if (k < 55)

@@ -63,15 +63,21 @@ static void statements(struct gen *g, unsigned n);
 /* A value that may initialise or be assigned to type t. */
 static const char *value_for(struct gen *g, kiln_dtype t, struct shape s, int depth)
 {
-    static const kiln_dtype floats[] = {KILN_F32, KILN_F64, KILN_F16, KILN_BF16};
-    static const kiln_dtype wide[] = {KILN_I32, KILN_U32, KILN_U8, KILN_I64};
+    static const kiln_dtype floats[] = {KILN_F32, KILN_F64, KILN_F16, KILN_BF16, KILN_F8E4M3,
+                                        KILN_F8E5M2};
+    static const kiln_dtype wide[] = {KILN_I32, KILN_U32, KILN_U8, KILN_I64, KILN_I8, KILN_I16, KILN_U16};
+    static const kiln_dtype uwide[] = {KILN_U32, KILN_U8, KILN_U16, KILN_BOOL};
     if (chance(g, 5))
         return literal(g, t);
     if (chance(g, 20)) {
         if (is_float(t))
-            return expr(g, floats[below(g, 4)], s, depth);
+            return expr(g, floats[below(g, 6)], s, depth);
         if (t == KILN_I64)
-            return expr(g, wide[below(g, 4)], s, depth);
+            return expr(g, wide[below(g, 7)], s, depth);
+        if (t == KILN_U64)
+            return expr(g, uwide[below(g, 4)], s, depth);
+        if (t == KILN_I16 && chance(g, 50))
+            return expr(g, KILN_I8, s, depth);
     }
     return expr(g, t, s, depth);
 }
@@ -553,6 +559,11 @@ static void array_param(struct gen *g, struct params *ps, bool written, int64_t 
                   x->name, dims, strides));
 }
 
+static bool is_signed(kiln_dtype t)
+{
+    return t >= KILN_I8 && t <= KILN_I64;
+}
+
 static void parameters(struct gen *g, struct params *ps)
 {
     int64_t N = 1 + below(g, 14), M = chance(g, 20) ? 1 + below(g, 4) : 5 + below(g, 60);
@@ -570,15 +581,19 @@ static void parameters(struct gen *g, struct params *ps)
     declare(g, "N", KILN_I64, SCALAR, true);
     declare(g, "M", KILN_I64, SCALAR, true);
     for (unsigned i = below(g, 4); i > 0; i--) {
-        kiln_dtype t = random_type(g, true);
+        kiln_dtype t = random_type(g, chance(g, 50));
         const char *name = fresh(g, "p");
         bool defaulted = chance(g, 30);
         param(ps, defaulted ? FMT("%s %s = %s", NAME(t), name, literal(g, t))
                             : FMT("%s %s", NAME(t), name));
         if (!defaulted && is_float(t))
             give(g, name, KILN_ARG_FLOAT, 0, ((int)below(g, 200) - 100) / 8.0, KILN_DTYPE_NONE);
+        else if (!defaulted && t == KILN_U64 && chance(g, 40))
+            give(g, name, KILN_ARG_UINT, -1 - (int)below(g, 40), 0, KILN_DTYPE_NONE);
+        else if (!defaulted && t == KILN_BOOL)
+            give(g, name, KILN_ARG_INT, below(g, 2), 0, KILN_DTYPE_NONE);
         else if (!defaulted)
-            give(g, name, KILN_ARG_INT, (int)below(g, 40) - (t == KILN_U32 ? 0 : 10), 0,
+            give(g, name, KILN_ARG_INT, (int)below(g, 40) - (is_signed(t) ? 10 : 0), 0,
                  KILN_DTYPE_NONE);
         declare(g, name, t, SCALAR, true);
     }

@@ -9,10 +9,11 @@ enum { N = 6000 };
 #define FMT(...) pool_fmt(&p->mem, __VA_ARGS__)
 
 /* Types that a row exists for. */
-enum { F16 = 1, BF16 = 2, F32 = 4, F64 = 8, U8 = 16, I32 = 32, U32 = 64, I64 = 128, BOOL = 256 };
+enum { F16 = 1, BF16 = 2, F32 = 4, F64 = 8, U8 = 16, I32 = 32, U32 = 64, I64 = 128, BOOL = 256,
+       I8 = 512, I16 = 1024, U16 = 2048, U64 = 4096, E4 = 8192, E5 = 16384 };
 enum {
-    FLT = F16 | BF16 | F32 | F64,
-    INT = U8 | I32 | U32 | I64,
+    FLT = F16 | BF16 | F32 | F64 | E4 | E5,
+    INT = U8 | I32 | U32 | I64 | I8 | I16 | U16 | U64,
     NUM = FLT | INT,
     ANY = NUM | BOOL
 };
@@ -25,11 +26,13 @@ static const struct {
     {F16, KILN_F16, KILN_F32},  {BF16, KILN_BF16, KILN_F32}, {F32, KILN_F32, KILN_F32},
     {F64, KILN_F64, KILN_F64},  {U8, KILN_U8, KILN_I32},     {I32, KILN_I32, KILN_I32},
     {U32, KILN_U32, KILN_U32},  {I64, KILN_I64, KILN_I64},   {BOOL, KILN_BOOL, KILN_I32},
+    {I8, KILN_I8, KILN_I32},    {I16, KILN_I16, KILN_I32},   {U16, KILN_U16, KILN_I32},
+    {U64, KILN_U64, KILN_U64},  {E4, KILN_F8E4M3, KILN_F32}, {E5, KILN_F8E5M2, KILN_F32},
 };
 enum { NTYPES = sizeof types / sizeof *types };
 
 /* Element by element.  a, b, c are the operands; the result is of the promoted type ('p'), of
- * the operands' own type ('t'), or bool ('b'). */
+ * the operands' own type ('t'), bool ('b') or an 8-bit float ('4', '5'). */
 static const struct {
     const char *text;
     unsigned types;
@@ -58,6 +61,7 @@ static const struct {
     {"a * 0.5 - b", FLT, 'p'},    {"b + (a - b)", NUM, 'p'},     {"a - a", NUM, 'p'},
     {"a * 1", NUM, 'p'},          {"a + 0", NUM, 'p'},           {"0 - a", NUM, 'p'},
     {"a * 0", NUM, 'p'},          {"a / 1", NUM, 'p'},           {"-(a - b)", NUM, 'p'},
+    {"cvt_nan(f8e4m3, a)", ANY, '4'}, {"cvt_nan(f8e5m2, a)", ANY, '5'},
     {"a == a", ANY, 'b'},         {"!(a < b)", ANY, 'b'},        {"a", ANY, 't'},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -69,6 +73,7 @@ static const struct {
     char result; /* 'i': i32 */
 } reductions[] = {
     {"sum", ANY, 'p'}, {"max", NUM, 'p'}, {"min", NUM, 'p'},    {"argmax", NUM, 'i'},
+    {"argmin", NUM, 'i'}, {"prod", INT, 'p'},
     {"any", BOOL, 'b'}, {"all", BOOL, 'b'}, {"reduce", FLT, 'p'}, {"reduce_c", FLT, 'p'},
 };
 enum { NREDUCTIONS = sizeof reductions / sizeof *reductions };
@@ -107,6 +112,8 @@ static void elementwise(struct rprog *p, unsigned row, unsigned ty)
 {
     kiln_dtype t = types[ty].t, r = rows[row].result == 'p'   ? types[ty].promoted
                                     : rows[row].result == 'b' ? KILN_BOOL
+                                    : rows[row].result == '4' ? KILN_F8E4M3
+                                    : rows[row].result == '5' ? KILN_F8E5M2
                                                               : t;
     const char *T = text_of(p, t);
     p->title = FMT("%s on %s", rows[row].text, T);
@@ -222,7 +229,7 @@ bool one_operation(struct rprog *p, unsigned index)
                 index -= NLENGTHS;
             }
     for (unsigned ty = 0; ty < NTYPES; ty++)
-        if (types[ty].bit & NUM && types[ty].t != KILN_U8 && types[ty].t != KILN_U32) {
+        if (types[ty].bit & NUM) {
             if (index < NDOTS) {
                 matrix(p, index, ty);
                 return true;

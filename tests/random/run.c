@@ -48,7 +48,7 @@ static uint64_t random_bits(struct rng *r, enum kl_elem t, bool specials)
         return rng_below(r, 2);
     if (!kl_is_float(t))
         return kl_canon(t, rng_chance(r, 80)
-                               ? (uint64_t)((int64_t)rng_below(r, 60) - (t == KL_u32 ? 0 : 20))
+                               ? (uint64_t)((int64_t)rng_below(r, 60) - (kl_elems[t].kind == KL_KIND_UINT ? 0 : 20))
                                : rng_next(r));
     double x = rng_chance(r, 30)
                    ? ((int)rng_below(r, 33) - 16) / 4.0
@@ -112,6 +112,8 @@ void mem_make(const struct rprog *p, struct rmem *m)
         g->kind = x->kind;
         if (x->kind == KILN_ARG_INT)
             g->u.i = x->i;
+        else if (x->kind == KILN_ARG_UINT)
+            g->u.u = (uint64_t)x->i;
         else if (x->kind == KILN_ARG_FLOAT)
             g->u.f = x->f;
         else

@@ -205,9 +205,14 @@ static kl_val elementwise(struct maker *m)
             return keep(m, kl_ew1(&m->b, (enum kl_op)flt1[pick(m, 7)], a));
         return keep(m, kl_ew2(&m->b, (enum kl_op)int2[pick(m, 5)], a, value(m, &t, e)));
     case 3: {
-        static const enum kl_elem to[] = {KL_f32, KL_i32,  KL_bf16, KL_f16,
-                                          KL_i64, KL_bool, KL_u8,   KL_f64};
-        kl_val v = keep(m, kl_to(&m->b, to[pick(m, 8)], a));
+        static const enum kl_elem to[] = {KL_f32,  KL_i32, KL_bf16, KL_f16, KL_i64, KL_bool, KL_u8, KL_f64,
+                                          KL_u64,  KL_i8,  KL_i16,  KL_u16, KL_f8e4m3, KL_f8e5m2};
+        if (e == KL_f32 && pick(m, 8) == 0) {
+            kl_typ t8 = kl_tile(m->f, pick(m, 2) ? KL_f8e4m3 : KL_f8e5m2, t.rank, t.dim);
+            kl_val v8 = keep(m, kl_emit(&m->b, KL_OP_convert_nan, t8, &a, 1, (union kl_attr){0}));
+            return keep(m, kl_to(&m->b, KL_f32, v8));
+        }
+        kl_val v = keep(m, kl_to(&m->b, to[pick(m, 14)], a));
         return pick(m, 2) ? keep(m, kl_to(&m->b, KL_f32, v)) : v;
     }
     default: return keep(m, kl_ew2(&m->b, (enum kl_op)both[pick(m, 6)], a, value(m, &t, e)));
@@ -349,9 +354,10 @@ static kl_val reduction(struct maker *m)
 
 static kl_val product(struct maker *m)
 {
-    static const enum kl_elem in[] = {KL_f32, KL_f32, KL_bf16, KL_f64, KL_i32, KL_u8};
+    static const enum kl_elem in[] = {KL_f32, KL_f32, KL_bf16, KL_f64, KL_i32, KL_u8, KL_i8, KL_u16, KL_u64,
+                                     KL_f8e4m3, KL_f8e5m2};
     static const uint32_t sizes[] = {1, 2, 3, 7, 8, 9, 16, 17, 33};
-    enum kl_elem e = in[pick(m, 6)], acc = (enum kl_elem)kl_elems[e].acc;
+    enum kl_elem e = in[pick(m, 11)], acc = (enum kl_elem)kl_elems[e].acc;
     uint32_t M = sizes[pick(m, 9)], N = sizes[pick(m, 9)], K = sizes[pick(m, 9)],
              B = 1 + pick(m, 3);
     uint32_t rank = pick(m, 4) ? 2 : 3, at = rank == 2;

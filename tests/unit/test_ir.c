@@ -304,7 +304,7 @@ static const char all_ops[] =
     "  %eq = eq %f, %f : bool  %ne = ne %f, %f : bool  %lt = lt %f, %f : bool\n"
     "  %le = le %f, %f : bool  %gt = gt %f, %f : bool  %ge = ge %f, %f : bool\n"
     "  %select = select %c, %h, %h : bf16  %convert = convert %h : f64\n"
-    "  %bitcast = bitcast %f : u32\n"
+    "  %cnan = convert_nan %f : f8e4m3  %bitcast = bitcast %f : u32\n"
     "  %exp = exp %f : f32  %exp2 = exp2.fast %f : f32  %log = log %f : f32\n"
     "  %rsqrt = rsqrt %f : f32  %tanh = tanh %f : f32  %erf = erf %f : f32\n"
     "  %erfc = erfc %f : f32  %sigmoid = sigmoid.fast %f : f32\n"
@@ -386,7 +386,9 @@ static void test_constants(void **state)
         {KL_f64, 0x7ff8000000000000, "nan(0x7ff8000000000000)"},
         {KL_f16, 0x0001, "0x1p-24"}, {KL_f16, 0x7bff, "65504.0"}, {KL_f16, 0x7c00, "inf"},
         {KL_f16, 0x7e01, "nan(0x7e01)"}, {KL_bf16, 0x3dcd, "0x1.9ap-4"}, {KL_bf16, 0x4120, "10.0"},
-        {KL_f8e4m3, 0x7e, "bits(0x7e)"},
+        {KL_f8e4m3, 0x7e, "448.0"}, {KL_f8e4m3, 1, "0x1p-9"}, {KL_f8e4m3, 0xff, "nan(0xff)"},
+        {KL_f8e5m2, 0xfb, "-57344.0"}, {KL_f8e5m2, 0x7c, "inf"}, {KL_f8e5m2, 0x7d, "nan(0x7d)"},
+        {KL_i8, (uint64_t)-128, "-128"}, {KL_i16, (uint64_t)-32768, "-32768"}, {KL_u16, 65535, "65535"},
     };
     struct world *w = world_new();
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
@@ -689,6 +691,30 @@ static void test_fold(void **state)
         {KL_OP_convert, KL_f16, KL_f32, {F(65520)}, 0x7c00},
         {KL_OP_convert, KL_bf16, KL_f32, {0x7fffffff}, 0x7fff},
         {KL_OP_convert, KL_f32, KL_i64, {INT64_MAX}, F(0x1p63f)},
+        {KL_OP_convert, KL_f32, KL_u64, {UINT64_MAX}, F(0x1p64f)},
+        {KL_OP_convert, KL_f32, KL_u64, {0x8000008000000001}, F(0x1.000002p63f)},
+        {KL_OP_convert, KL_u64, KL_f32, {F(1e30f)}, UINT64_MAX},
+        {KL_OP_convert, KL_u64, KL_f32, {nan}, 0},
+        {KL_OP_convert, KL_u64, KL_f32, {F(0x1.8p63f)}, 0xc000000000000000},
+        {KL_OP_convert, KL_i8, KL_f32, {F(200)}, 127},
+        {KL_OP_convert, KL_i8, KL_f32, {ninf}, I(-128)},
+        {KL_OP_convert, KL_i8, KL_i32, {200}, I(-56)},
+        {KL_OP_convert, KL_u16, KL_f32, {inf}, 65535},
+        {KL_OP_convert, KL_f8e4m3, KL_f32, {F(464)}, 0x7e},
+        {KL_OP_convert, KL_f8e4m3, KL_f32, {inf}, 0x7e},
+        {KL_OP_convert, KL_f8e4m3, KL_f32, {F(1.0625001f)}, 0x39},
+        {KL_OP_convert, KL_f8e4m3, KL_f32, {nan}, 0x7f},
+        {KL_OP_convert, KL_f8e4m3, KL_f32, {F(0x1p-10f)}, 0},
+        {KL_OP_convert, KL_f8e4m3, KL_f32, {F(0x1.000002p-10f)}, 1},
+        {KL_OP_convert, KL_f8e5m2, KL_f32, {F(1e9f)}, 0x7b},
+        {KL_OP_convert, KL_f8e5m2, KL_f32, {ninf}, 0xfb},
+        {KL_OP_convert_nan, KL_f8e4m3, KL_f32, {F(464)}, 0x7e},
+        {KL_OP_convert_nan, KL_f8e4m3, KL_f32, {F(464.00003f)}, 0x7f},
+        {KL_OP_convert_nan, KL_f8e4m3, KL_f32, {ninf}, 0xff},
+        {KL_OP_convert_nan, KL_f8e5m2, KL_f32, {F(61440)}, 0x7c},
+        {KL_OP_convert_nan, KL_f8e5m2, KL_f32, {F(61439.996f)}, 0x7b},
+        {KL_OP_convert_nan, KL_f8e5m2, KL_f32, {ninf}, 0xfc},
+        {KL_OP_convert, KL_i32, KL_f8e4m3, {0xff}, 0},
         {KL_OP_bitcast, KL_i32, KL_f32, {nz}, min},
         {KL_OP_bitcast, KL_f32, KL_i32, {minus}, 0xffffffff},
         {KL_OP_bitcast, KL_u32, KL_i32, {minus}, 0xffffffff},
@@ -869,7 +895,8 @@ static uint32_t rnd(uint32_t n)
 }
 
 static const enum kl_elem scalar_elem[] = {KL_i32, KL_u32, KL_i64, KL_f32, KL_f64, KL_bool,
-                                           KL_f16, KL_u8};
+                                           KL_f16, KL_u8, KL_u64, KL_i8, KL_i16, KL_u16,
+                                           KL_bf16, KL_f8e4m3, KL_f8e5m2};
 enum { NELEM = sizeof scalar_elem / sizeof scalar_elem[0], NSTORE = 6 };
 
 static uint64_t random_bits(enum kl_elem e)
@@ -920,7 +947,7 @@ static kl_val random_motif(kl_build *b, const struct pool *p)
         KL_OP_le, KL_OP_gt, KL_OP_ge,
     };
     kl_fn *f = b->f;
-    enum kl_elem e = scalar_elem[rnd(5)];
+    enum kl_elem e = rnd(6) ? scalar_elem[rnd(5)] : KL_u64;
     if (rnd(3) == 0) {
         kl_val x = pick(b, p, scalar_elem[rnd(NELEM)]);
         x = kl_to(b, scalar_elem[rnd(NELEM)], x);
@@ -946,7 +973,7 @@ static kl_val random_ew(kl_build *b, const struct pool *p)
     for (;;) {
         enum kl_op op = (enum kl_op)(1 + rnd(KL_OP_bitcast)); /* up to convert: no bits of NaNs */
         const struct kl_opinfo *row = &kl_ops[op];
-        enum kl_elem e = scalar_elem[rnd(6)], to = scalar_elem[rnd(NELEM)];
+        enum kl_elem e = rnd(7) ? scalar_elem[rnd(6)] : KL_u64, to = scalar_elem[rnd(NELEM)];
         bool flt = kl_is_float(e), integer = kl_is_int(e);
         if (op == KL_OP_bitcast || op == KL_OP_none)
             continue;
@@ -956,8 +983,10 @@ static kl_val random_ew(kl_build *b, const struct pool *p)
             continue;
         if (op == KL_OP_select || op == KL_OP_convert)
             e = scalar_elem[rnd(NELEM)];
+        if (op == KL_OP_convert_nan)
+            e = KL_f32, to = rnd(2) ? KL_f8e4m3 : KL_f8e5m2;
         kl_val a[3] = {pick(b, p, op == KL_OP_select ? KL_bool : e), pick(b, p, e), pick(b, p, e)};
-        kl_typ t = op == KL_OP_convert ? kl_scalar(b->f, to) : (kl_typ){0};
+        kl_typ t = row->cls == KL_C_CVT ? kl_scalar(b->f, to) : (kl_typ){0};
         return kl_emit(b, op, t, a, row->nargs, (union kl_attr){0});
     }
 }

@@ -113,10 +113,13 @@ static kl_val g_ew(struct gen *g)
         ((row->cls == KL_C_NUM || row->cls == KL_C_CMP) && e == KL_bool))
         return (kl_val){0};
     kl_val a[3];
+    if (op == KL_OP_convert_nan) /* and back: the other operations know no 8-bit floats here */
+        e = KL_f32, to = rnd(2) ? KL_f8e4m3 : KL_f8e5m2;
     for (uint32_t i = 0; i < row->nargs; i++)
         a[i] = want(g, op == KL_OP_select && i == 0 ? KL_bool : e, s->rank, s->dim);
-    kl_typ t = op == KL_OP_convert ? tile(g, to, s->rank, s->dim) : (kl_typ){0};
-    return emit(g, op, t, a, row->nargs, NOATTR);
+    kl_typ t = row->cls == KL_C_CVT ? tile(g, to, s->rank, s->dim) : (kl_typ){0};
+    kl_val v = emit(g, op, t, a, row->nargs, NOATTR);
+    return op == KL_OP_convert_nan ? kl_to(&g->b, KL_f32, v) : v;
 }
 
 static kl_val g_broadcast(struct gen *g)

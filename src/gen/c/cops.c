@@ -7,7 +7,7 @@ const struct cop kl_cops[KL_NOP] = {
 #include "gen/c/cops.def"
 };
 
-/* Element types: in memory and of a variable.  NULL: not in this version. */
+/* Element types: in memory and of a variable. */
 /* clang-format off */
 static const struct {
     const char *mem, *local;
@@ -16,7 +16,7 @@ static const struct {
     [KL_i32] = {"i32", "i32"}, [KL_i64] = {"i64", "i64"},  [KL_u8] = {"u8", "u8"},
     [KL_u16] = {"u16", "u16"}, [KL_u32] = {"u32", "u32"},  [KL_u64] = {"u64", "u64"},
     [KL_f16] = {"u16", "u16"}, [KL_bf16] = {"u16", "u16"}, [KL_f32] = {"f32", "f32"},
-    [KL_f64] = {"f64", "f64"},
+    [KL_f64] = {"f64", "f64"},  [KL_f8e4m3] = {"u8", "u8"}, [KL_f8e5m2] = {"u8", "u8"},
 };
 /* clang-format on */
 
@@ -86,6 +86,8 @@ const char *kl_c_const(kl_arena *a, enum kl_elem e, uint64_t bits)
     case KL_u32: return kl_printf(a, "%uu", (unsigned)bits);
     case KL_f16:
     case KL_bf16: return kl_printf(a, "0x%04x", (unsigned)bits);
+    case KL_f8e4m3:
+    case KL_f8e5m2: return kl_printf(a, "0x%02x", (unsigned)bits);
     default: return kl_printf(a, (int64_t)bits < 0 ? "(%d)" : "%d", (int)(int64_t)bits);
     }
 }

@@ -200,8 +200,9 @@ bool kl_c_short_rows(const kl_fn *f, kl_val v)
 
 uint32_t kl_c_convert_cost(enum kl_elem to, enum kl_elem from)
 {
-    uint32_t c = to == KL_f16 ? 8 : to == KL_bf16 ? 5 : 1;
-    c += from == KL_f16 ? 6 : from == KL_bf16;
+    static const uint8_t of[KL_NELEM] = {[KL_f16] = 6, [KL_bf16] = 1, [KL_f8e4m3] = 5, [KL_f8e5m2] = 6},
+                         into[KL_NELEM] = {[KL_f16] = 8, [KL_bf16] = 5, [KL_f8e4m3] = 8, [KL_f8e5m2] = 8};
+    uint32_t c = of[from] + (into[to] ? into[to] : 1);
     if (kl_is_float(from) && !kl_is_float(to) && to != KL_bool)
         c += 5;
     return c;

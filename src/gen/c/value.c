@@ -136,18 +136,23 @@ static const char *paren(struct gen *g, const char *x)
     return x;
 }
 
+/* Floats that are integers in C. */
+static bool is_small(enum kl_elem e)
+{
+    return kl_is_float(e) && kl_elems[e].bytes < 4;
+}
+
 const char *kl_c_convert(kl_arena *a, enum kl_elem to, enum kl_elem from, const char *x)
 {
-    bool half_from = from == KL_f16 || from == KL_bf16, half_to = to == KL_f16 || to == KL_bf16;
     if (to == from)
         return x;
-    if (half_from) {
+    if (is_small(from)) {
         if (to == KL_bool)
-            return kl_printf(a, "(%s & 0x7fff) != 0", x);
+            return kl_printf(a, kl_elems[from].bytes == 1 ? "(%s & 0x7f) != 0" : "(%s & 0x7fff) != 0", x);
         return kl_c_convert(
             a, to, KL_f32, kl_printf(a, "kl_cvt_f32_%s(%s)", kl_elems[from].name, kl_c_bare(a, x)));
     }
-    if (half_to)
+    if (is_small(to))
         return kl_printf(a, "kl_cvt_%s_f32(%s)", kl_elems[to].name,
                          kl_c_bare(a, kl_c_convert(a, KL_f32, from, x)));
     if (to == KL_bool)
@@ -197,6 +202,8 @@ static const char *row_text(struct gen *g, kl_val v, const char *x[3])
     enum kl_elem from = (enum kl_elem)kl_type_of(g->f, kl_arg(g->f, v, 0))->elem;
     if (in->op == KL_OP_convert)
         return kl_c_convert(g->a, to, from, x[0]);
+    if (in->op == KL_OP_convert_nan)
+        return kl_printf(g->a, "kl_cvt_nan_%s_f32(%s)", kl_elems[to].name, kl_c_bare(g->a, x[0]));
     if (in->op == KL_OP_bitcast)
         return bitcast_text(g->a, to, from, x[0]);
     if (from == KL_i64 && kl_in(g->f, kl_arg(g->f, v, 0))->op == KL_OP_const)

@@ -316,6 +316,8 @@ static kl_ew_fn *find_ew(struct planner *p, kl_val v)
     kl_ew_fn *fn;
     if (in->op == KL_OP_convert)
         fn = kl_convert_find(to, from);
+    else if (in->op == KL_OP_convert_nan)
+        fn = kl_convert_nan_find(to);
     else if (in->op == KL_OP_bitcast) /* to bool; others are the operand under another name */
         fn = kl_convert_find(KL_bool, KL_u8);
     else

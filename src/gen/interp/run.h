@@ -13,7 +13,7 @@
 
 /* Element types as values lie in memory.  bitcast and reshape read a place under another
  * type than it was written under, so the types may alias. */
-#define ELEM(name, code, bytes, kind, ctype, acc, ready, doc)                                      \
+#define ELEM(name, code, bytes, kind, ctype, acc, doc)                                             \
     typedef ctype __attribute__((may_alias)) kl_m_##name;
 #include "base/elem.def"
 typedef uint16_t __attribute__((may_alias)) kl_m_w16; /* moved bits of 2, 4, 8 bytes */
@@ -205,8 +205,9 @@ kl_dot_fn *kl_dot_find(enum kl_elem acc);
 /* The forms for any processor, which the tests compare with those for this one. */
 kl_ew_fn *kl_ew_base(enum kl_op op, enum kl_elem elem);
 kl_dot_fn *kl_dot_base(enum kl_elem acc);
-/* convert.c: the language's cast; NULL: not in this version. */
+/* convert.c: the language's cast, and cvt_nan of f32. */
 kl_ew_fn *kl_convert_find(enum kl_elem to, enum kl_elem from);
+kl_ew_fn *kl_convert_nan_find(enum kl_elem to);
 
 /* One function per operation that is not element by element: memory.c, shape.c (map is
  * broadcast and permute), reduce.c, dot.c, interp.c. */

@@ -153,6 +153,11 @@ void kl_px_ew(struct pgen *g, kl_val v);
 /* One EW operation on one element. */
 opnd kl_px_ew1(struct pgen *g, enum kl_op op, bool fast, enum kl_elem e, enum kl_elem to, opnd a,
                opnd b, opnd c, uint64_t bconst, bool isconst);
+/* f8.c: 8-bit floats lie in b32, zero-extended. */
+opnd kl_px_f32_of_f8(struct pgen *g, enum kl_elem from, opnd x);
+opnd kl_px_f8_of_f32(struct pgen *g, enum kl_elem to, bool nan, opnd x);
+void kl_px_f8_pair(struct pgen *g, enum kl_elem to, opnd lo, opnd hi, opnd out[2]);
+bool kl_px_has_f8(const struct pgen *g);
 opnd kl_px_bitcast(struct pgen *g, enum kl_elem to, enum kl_elem from, opnd x);
 extern const char *const kl_px_where[KL_NOP];
 const char *const *kl_px_texts(enum kl_op op);

@@ -107,10 +107,12 @@ opnd kl_px_ew1(struct pgen *g, enum kl_op op, bool fast, enum kl_elem e, enum kl
     enum cls own = kl_px_cls(e);
     if (op == KL_OP_select)
         return select(g, own, a, b, c);
-    if (op == KL_OP_convert || op == KL_OP_bitcast) {
+    if (op == KL_OP_convert || op == KL_OP_convert_nan || op == KL_OP_bitcast) {
         opnd r;
         if (op == KL_OP_convert)
             kl_px_convert_n(g, to, e, &a, &r, 1);
+        else if (op == KL_OP_convert_nan)
+            r = kl_px_f8_of_f32(g, to, true, kl_px_inreg(g, CL_F32, a));
         else
             r = kl_px_bitcast(g, to, e, a);
         return r;
@@ -150,6 +152,8 @@ static opnd to_f32(struct pgen *g, enum kl_elem from, opnd x)
         opnd z = kl_px_once(g, CL_B16, "mov.b16 $, 0");
         return kl_px_set(g, CL_F32, "mov.b32 $, {%s, %s}", z, kl_px_inreg(g, CL_B16, x));
     }
+    case KL_f8e4m3:
+    case KL_f8e5m2: return kl_px_f32_of_f8(g, from, x);
     case KL_f32: return x;
     case KL_f64: return kl_px_set(g, CL_F32, "cvt.rn.f32.f64 $, %s", x);
     case KL_i64: return kl_px_set(g, CL_F32, "cvt.rn.f32.s64 $, %s", x);
@@ -195,7 +199,9 @@ static opnd to_b32(struct pgen *g, enum kl_elem from, opnd x)
 static opnd narrow(struct pgen *g, enum kl_elem to, opnd x) /* wraps a b32 */
 {
     switch (to) {
-    case KL_u8: return kl_px_set(g, CL_B32, "and.b32 $, %s, 255", x);
+    case KL_u8:
+    case KL_f8e4m3:
+    case KL_f8e5m2: return kl_px_set(g, CL_B32, "and.b32 $, %s, 255", x);
     case KL_i8: return kl_px_set(g, CL_B32, "cvt.s32.s8 $, %s", x);
     case KL_i16:
     case KL_u16: return kl_px_set(g, CL_B16, "cvt.u16.u32 $, %s", x);
@@ -244,6 +250,8 @@ static opnd convert(struct pgen *g, enum kl_elem to, enum kl_elem from, opnd x)
     case KL_f64: return to_f64(g, from, x);
     case KL_f16: return kl_px_set(g, CL_B16, "cvt.rn.f16.f32 $, %s", to_f32(g, from, x));
     case KL_bf16: return kl_px_set(g, CL_B16, "cvt.rn.bf16.f32 $, %s", to_f32(g, from, x));
+    case KL_f8e4m3:
+    case KL_f8e5m2: return kl_px_f8_of_f32(g, to, false, kl_px_inreg(g, CL_F32, to_f32(g, from, x)));
     case KL_bool:
         if (from == KL_f64)
             return kl_px_set(g, CL_P, "setp.neu.f64 $, %s, 0d0000000000000000", x);
@@ -264,7 +272,7 @@ static opnd convert(struct pgen *g, enum kl_elem to, enum kl_elem from, opnd x)
     return kl_px_set(g, CL_B64, "cvt.%s $, %s", sign ? "s64.s32" : "u64.u32", to_b32(g, from, x));
 }
 
-/* Casts of a thread's elements: to 16-bit floats two at a time. */
+/* Casts of a thread's elements: to smaller floats two at a time. */
 void kl_px_convert_n(struct pgen *g, enum kl_elem to, enum kl_elem from, const opnd *in, opnd *out,
                      uint32_t n)
 {
@@ -276,6 +284,15 @@ void kl_px_convert_n(struct pgen *g, enum kl_elem to, enum kl_elem from, const o
             opnd two = kl_px_set(g, CL_B32, "cvt.rn.%s.f32 $, %s, %s", to == KL_f16 ? "f16x2" : "bf16x2", hi, lo);
             out[i] = kl_px_reg(g, CL_B16), out[i + 1] = kl_px_reg(g, CL_B16);
             kl_px(g, "mov.b32 {%s, %s}, %s", out[i], out[i + 1], two);
+        }
+    if (to != from && (to == KL_f8e4m3 || to == KL_f8e5m2) && kl_px_has_f8(g))
+        for (; i + 2 <= n; i += 2) {
+            opnd x[2];
+            for (uint32_t k = 0; k < 2; k++) {
+                x[k] = from == KL_bool ? in[i + k] : kl_px_inreg(g, kl_px_cls(from), in[i + k]);
+                x[k] = kl_px_inreg(g, CL_F32, to_f32(g, from, x[k]));
+            }
+            kl_px_f8_pair(g, to, x[0], x[1], out + i);
         }
     for (; i < n; i++)
         out[i] = convert(g, to, from, in[i]);
@@ -397,7 +414,7 @@ void kl_px_ew(struct pgen *g, kl_val v)
         x[i] = kl_px_at(&a[0], i);
     if (op == KL_OP_convert)
         kl_px_convert_n(g, to, e, x, r, n);
-    else if (in->nargs == 1 && !texts[op][2] && op != KL_OP_bitcast && kl_is_float(e) &&
+    else if (in->nargs == 1 && !texts[op][2] && op != KL_OP_bitcast && op != KL_OP_convert_nan && kl_is_float(e) &&
              !(fast && e == KL_f32 && fast_text[op]))
         kl_px_math_n(g, op, e, x, r, n);
     else if (op == KL_OP_div && e == KL_f32 && n >= 2)
