@@ -81,7 +81,10 @@ kl_val kl_emit(kl_build *b, enum kl_op op, kl_typ type, const kl_val *args, uint
         KL_CHECK(env, args[i].id && args[i].id < f->nins && f->ins[args[i].id].type.id);
 
     type = result_type(f, op, type, args);
-    KL_CHECK(env, row->res == KL_R_NONE || (type.id && type.id < f->ntype));
+    if (row->attr == KL_A_REDFN && n > 1)
+        type.id = 0; /* its results follow */
+    else
+        KL_CHECK(env, row->res == KL_R_NONE || (type.id && type.id < f->ntype));
     /* integer division has no faster form */
     bool fast = b->fast && row->flags & KL_F_FAST && kl_is_float(f->type[type.id].elem);
 

@@ -5,6 +5,7 @@
  * own blocks; a block's parameters are `param` instructions at its head; results
  * of a control operation are `result` instructions right behind it.  A value is
  * visible in its block behind its definition, and in blocks nested there.
+ * reduce_fn and scan of several tiles have results in the same way.
  * docs/ir.md is the reference, ops.def the list of operations. */
 #ifndef KL_IR_H
 #define KL_IR_H
@@ -18,6 +19,7 @@ typedef struct { uint32_t id; } kl_blk;
 typedef struct { uint32_t id; } kl_typ; /* interned in the function */
 
 enum { KL_MAX_RANK = 4, KL_MAX_DIMS = 8 }; /* of tiles; of arrays */
+enum { KL_MAX_FOLD = 16 };                 /* tiles that one reduce_fn or scan folds */
 
 enum kl_type_kind { KL_T_NONE, KL_T_TILE, KL_T_ARRAY };
 
@@ -193,8 +195,13 @@ static inline kl_val kl_last(const kl_fn *f, kl_blk b)
 }
 /* How often each value is an operand: nins entries in a. */
 uint32_t *kl_use_counts(const kl_fn *f, kl_arena *a);
-/* How many results a for, while or if has. */
+/* How many results a for, while, if or fold of several tiles has. */
 uint32_t kl_nresults(const kl_fn *f, kl_val v);
+/* A reduce_fn or scan; those of several tiles have results, others are values themselves. */
+static inline bool kl_is_fold(const kl_fn *f, kl_val v)
+{
+    return kl_ops[kl_in(f, v)->op].attr == KL_A_REDFN;
+}
 
 #define kl_each_ins(f, b, v)                                                                       \
     for (kl_val v = {(f)->blk[(b).id].first}; v.id; v.id = (f)->ins[v.id].next)

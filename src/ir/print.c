@@ -272,7 +272,7 @@ static void put_ins(struct printer *p, kl_val v)
     const struct kl_ins *in = kl_in(p->f, v);
     const struct kl_opinfo *row = &kl_ops[in->op < KL_NOP ? in->op : 0];
     indent(p);
-    if (row->attr == KL_A_LOOP || row->attr == KL_A_BLOCKS) { /* its results stand on its left */
+    if (row->flags & KL_F_REGION && !in->type.id) { /* its results stand on its left */
         uint32_t n = 0;
         for (uint32_t id = in->next; id && p->f->ins[id].op == KL_OP_result;
              id = p->f->ins[id].next, n++) {

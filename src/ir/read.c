@@ -571,7 +571,7 @@ static void read_regions(struct reader *r, struct pending *q)
     uint32_t n = 1;
     if (q->op == KL_OP_for)
         own[0] = q->attr.loop.blk;
-    else if (q->op == KL_OP_reduce_fn)
+    else if (kl_ops[q->op].attr == KL_A_REDFN)
         own[0] = q->attr.redfn.blk;
     else
         own[0] = q->attr.blk[0], own[1] = q->attr.blk[1], n = 2;
@@ -594,6 +594,23 @@ static void read_results(struct reader *r, kl_build *b, kl_val v, const struct n
     for (uint32_t i = 0; i < left->v.n; i++)
         define(r, left->v.v[i],
                kl_result(b, v, i, kl_in(r->f, kl_arg(r->f, y, skip + i))->type));
+}
+
+/* Of a fold of several tiles: the type of each follows from its operand. */
+static void read_folds(struct reader *r, kl_build *b, kl_val v, const struct names *left)
+{
+    uint32_t n = kl_in(r->f, v)->nargs, axis = kl_in(r->f, v)->attr.redfn.axis;
+    if (n != left->v.n)
+        fail(r, "%u names for %u results", left->v.n, n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct kl_type t = *kl_type_of(r->f, kl_arg(r->f, v, i));
+        if (t.kind != KL_T_TILE || axis >= t.rank)
+            fail(r, "operand %u has no axis %u", i, axis);
+        if (kl_in(r->f, v)->op == KL_OP_reduce_fn)
+            t.dim[axis] = 1;
+        define(r, left->v.v[i],
+               kl_result(b, v, i, kl_tile(r->f, (enum kl_elem)t.elem, t.rank, t.dim)));
+    }
 }
 
 static void read_stmt(struct reader *r, kl_build *b)
@@ -623,7 +640,8 @@ static void read_stmt(struct reader *r, kl_build *b)
     read_operands(r, &q);
 
     kl_typ type = {0};
-    if (row->res != KL_R_NONE) {
+    bool several = row->attr == KL_A_REDFN && q.arg.v.n > 1;
+    if (row->res != KL_R_NONE && !several) {
         expect(r, ":");
         type = read_type(r);
         if (q.op == KL_OP_const)
@@ -643,7 +661,9 @@ static void read_stmt(struct reader *r, kl_build *b)
         kl_put_type(&t, kl_type_of(r->f, v));
         fail(r, "%s gives %s here", row->name, kl_buf_str(&t));
     }
-    if (row->res == KL_R_NONE && row->flags & KL_F_REGION) {
+    if (several) {
+        read_folds(r, b, v, &left);
+    } else if (row->res == KL_R_NONE && row->flags & KL_F_REGION) {
         read_results(r, b, v, &left);
     } else {
         if (left.v.n != (type.id != 0))

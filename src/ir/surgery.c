@@ -25,6 +25,8 @@ uint32_t kl_nresults(const kl_fn *f, kl_val v)
         kl_val y = kl_last(f, in->attr.blk[0]);
         return y.id ? kl_in(f, y)->nargs : 0;
     }
+    case KL_OP_reduce_fn:
+    case KL_OP_scan: return in->nargs > 1 ? in->nargs : 0;
     default: return 0;
     }
 }

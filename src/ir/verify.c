@@ -173,14 +173,17 @@ static bool check_sig(struct verifier *c, kl_val v)
     const struct kl_ins *in = kl_in(f, v);
     const struct kl_opinfo *row = &kl_ops[in->op];
     const struct kl_type *r = kl_type_of(f, v);
-    NEED((row->res != KL_R_NONE) == (in->type.id != 0), "%s",
+    bool several = row->attr == KL_A_REDFN && in->nargs > 1;
+    NEED((row->res != KL_R_NONE && !several) == (in->type.id != 0), "%s",
          in->type.id ? "has a result" : "has no result");
     NEED(!in->type.id || r->kind == (in->op == KL_OP_view ? KL_T_ARRAY : KL_T_TILE) ||
              in->op == KL_OP_param, "has a result of the wrong kind (%s)", type_text(c, r));
     if (row->res == KL_R_SAME)
         NEED(in->nargs && kl_in(f, kl_arg(f, v, 0))->type.id == in->type.id,
              "has another type than its operand");
-    uint32_t i = 0, many = in->op == KL_OP_view ? 2u * r->rank + 1u : in->attr.access.n;
+    uint32_t i = 0, many = in->op == KL_OP_view          ? 2u * r->rank + 1u
+                           : row->attr == KL_A_REDFN ? in->nargs - 1u
+                                                     : in->attr.access.n;
     for (const char *s = row->sig; *s; s++) {
         if (*s == '.')
             return true; /* the rest is the row's own */
@@ -439,28 +442,75 @@ static bool check_control(struct verifier *c, kl_val v)
     }
 }
 
-static bool check_reduce_fn(struct verifier *c, kl_val v)
+/* The results of a fold: one is the instruction itself, several stand behind it. */
+static bool check_fold_results(struct verifier *c, kl_val v)
 {
     const kl_fn *f = c->f;
     const struct kl_ins *in = kl_in(f, v);
-    enum kl_elem e = (enum kl_elem)kl_type_of(f, v)->elem;
+    uint32_t id = in->nargs > 1 ? in->next : v.id, axis = in->attr.redfn.axis;
+    for (uint32_t i = 0; i < in->nargs; i++, id = f->ins[id].next) {
+        struct kl_type want = *arg_type(c, v, i);
+        NEED(want.kind == KL_T_TILE && kl_same_shape(&want, arg_type(c, v, 0)),
+             "operand %u is %s, and operand 0 %s", i, type_text(c, &want),
+             type_text(c, arg_type(c, v, 0)));
+        NEED(axis < want.rank, "has axis %u on %s", axis, type_text(c, &want));
+        if (in->op == KL_OP_reduce_fn)
+            want.dim[axis] = 1;
+        NEED(in->nargs == 1 || (id && f->ins[id].op == KL_OP_result &&
+                                f->ins[id].attr.result.of.id == v.id &&
+                                f->ins[id].attr.result.index == i),
+             "result %u does not stand behind it", i);
+        const struct kl_type *r = &f->type[f->ins[id].type.id];
+        NEED(memcmp(&want, r, sizeof want) == 0, "gives %s, must give %s", type_text(c, r),
+             type_text(c, &want));
+    }
+    return true;
+}
+
+static bool has_effect(const kl_fn *f, kl_blk blk, const char **what)
+{
+    kl_each_ins(f, blk, v) {
+        const struct kl_opinfo *row = &kl_ops[kl_in(f, v)->op];
+        kl_blk own[2];
+        if (row->flags & (KL_F_READ | KL_F_WRITE)) {
+            *what = row->name;
+            return true;
+        }
+        for (uint32_t n = kl_blocks(f, v, own), i = 0; i < n; i++)
+            if (has_effect(f, own[i], what))
+                return true;
+    }
+    return false;
+}
+
+static bool check_fold(struct verifier *c, kl_val v)
+{
+    const kl_fn *f = c->f;
+    const struct kl_ins *in = kl_in(f, v);
     kl_blk blk = in->attr.redfn.blk;
-    uint32_t i = 0;
-    if (!check_axis(c, v, in->attr.redfn.axis, 1, e))
+    uint32_t i = 0, n = in->nargs;
+    NEED(n <= KL_MAX_FOLD, "folds %u tiles, at most %u", n, KL_MAX_FOLD);
+    if (!check_fold_results(c, v))
         return false;
-    NEED(f->blk[blk.id].nparam == 2, "block has %u parameters, needs 2", f->blk[blk.id].nparam);
+    NEED(f->blk[blk.id].nparam == 2 * n, "block has %u parameters, needs %u", f->blk[blk.id].nparam,
+         2 * n);
     kl_val y = kl_last(f, blk);
     NEED(y.id && kl_in(f, y)->op == KL_OP_yield, "has a block that does not end in yield");
-    NEED(kl_in(f, y)->nargs == 1 && is_scalar(arg_type(c, y, 0), e), "must yield one %s",
-         kl_elems[e].name);
+    NEED(kl_in(f, y)->nargs == n, "must yield %s%s", n == 1 ? "one " : "one of each",
+         n == 1 ? kl_elems[arg_type(c, v, 0)->elem].name : "");
+    for (uint32_t k = 0; k < n; k++)
+        NEED(is_scalar(arg_type(c, y, k), (enum kl_elem)arg_type(c, v, k)->elem), "must yield one %s",
+             kl_elems[arg_type(c, v, k)->elem].name);
     kl_each_ins(f, blk, p) {
-        const struct kl_ins *q = kl_in(f, p);
-        if (i++ < 2)
-            NEED(q->op == KL_OP_param && is_scalar(kl_type_of(f, p), e),
-                 "parameters of the block must be %s", kl_elems[e].name);
-        NEED(!(kl_ops[q->op].flags & (KL_F_READ | KL_F_WRITE)), "has a block with an effect (%s)",
-             kl_ops[q->op].name);
+        if (i == 2 * n)
+            break;
+        enum kl_elem e = (enum kl_elem)arg_type(c, v, i % n)->elem;
+        NEED(kl_in(f, p)->op == KL_OP_param && is_scalar(kl_type_of(f, p), e),
+             "parameters of the block must be %s", kl_elems[e].name);
+        i++;
     }
+    const char *what = NULL;
+    NEED(!has_effect(f, blk, &what), "has a block with an effect (%s)", what);
     return true;
 }
 
@@ -538,7 +588,7 @@ static bool check_other(struct verifier *c, kl_val v)
              type_text(c, arg_type(c, v, 0)),
              in->attr.red.op < KL_NOP ? kl_ops[in->attr.red.op].name : "?");
         return check_axis(c, v, in->attr.red.axis, 1, (enum kl_elem)arg_type(c, v, 0)->elem);
-    case KL_OP_reduce_fn: return check_reduce_fn(c, v);
+    case KL_OP_reduce_fn: case KL_OP_scan: return check_fold(c, v);
     case KL_OP_argmax: case KL_OP_argmin:
         NEED(is_num((enum kl_elem)arg_type(c, v, 0)->elem), "does not exist on %s",
              type_text(c, arg_type(c, v, 0)));

@@ -117,7 +117,7 @@ static bool equal(struct cse *c, const struct kl_ins *x, const struct kl_ins *y)
     const kl_val *a = f->args + x->args, *b = f->args + y->args;
     if (!alike(f, x, y))
         return false;
-    if (x->op == KL_OP_reduce_fn && !same_block(c, y->attr.redfn.blk, x->attr.redfn.blk))
+    if (kl_ops[x->op].attr == KL_A_REDFN && !same_block(c, y->attr.redfn.blk, x->attr.redfn.blk))
         return false;
     if (x->nargs == 2 && kl_ops[x->op].flags & KL_F_COMM &&
         a[0].id == b[1].id && a[1].id == b[0].id)
@@ -154,7 +154,8 @@ static uint64_t last_write(const struct cse *c, kl_val load)
 static bool mergeable(const struct kl_ins *in)
 {
     uint16_t flags = kl_ops[in->op].flags;
-    return flags & (KL_F_PURE | KL_F_READ) && !(flags & KL_F_PIN) && in->op != KL_OP_result;
+    return flags & (KL_F_PURE | KL_F_READ) && !(flags & KL_F_PIN) && in->op != KL_OP_result &&
+           in->type.id; /* several results stay together */
 }
 
 /* An earlier equal operation, or 0; then v is entered. */

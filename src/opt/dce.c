@@ -69,7 +69,7 @@ static void mark_param(struct dce *d, kl_val v)
     const kl_fn *f = d->f;
     const struct kl_ins *in = kl_in(f, v);
     kl_val owner = f->blk[in->blk.id].owner;
-    if (!owner.id || kl_in(f, owner)->op == KL_OP_reduce_fn)
+    if (!owner.id || kl_is_fold(f, owner))
         return;
     struct kl_carry c = kl_carried(f, owner);
     if (in->attr.index >= c.iv)
@@ -89,7 +89,9 @@ static void visit(struct dce *d, kl_val v)
     case KL_OP_param: mark_param(d, v); break;
     case KL_OP_result: {
         kl_val of = in->attr.result.of;
-        if (kl_in(f, of)->op == KL_OP_if) {
+        if (kl_is_fold(f, of)) {
+            mark(d, of);
+        } else if (kl_in(f, of)->op == KL_OP_if) {
             mark(d, of);
             mark_yield(d, kl_in(f, of)->attr.blk[0], in->attr.result.index);
             mark_yield(d, kl_in(f, of)->attr.blk[1], in->attr.result.index);
@@ -103,7 +105,11 @@ static void visit(struct dce *d, kl_val v)
         mark_yield(d, in->attr.blk[0], 0);
         n = 0;
         break;
-    case KL_OP_reduce_fn: mark_yield(d, in->attr.redfn.blk, 0); break;
+    case KL_OP_reduce_fn:
+    case KL_OP_scan:
+        for (uint32_t i = 0; i < in->nargs; i++)
+            mark_yield(d, in->attr.redfn.blk, i);
+        break;
     default: break;
     }
     for (uint32_t i = 0; i < n; i++)
@@ -137,6 +143,8 @@ static bool sweep(struct dce *d, kl_blk blk)
             changed = true;
             continue;
         }
+        if (kl_is_fold(f, v))
+            nres = 0; /* each may need all others */
         bool some = false, *drop = nres ? kl_new_n(f->a, bool, nres) : NULL;
         for (uint32_t i = 0; i < nres; i++)
             some |= drop[i] = !d->live[result_at(f, v, i).id];

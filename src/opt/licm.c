@@ -55,7 +55,8 @@ static bool hoist(kl_fn *f, kl_val loop, kl_blk blk, bool runs)
         kl_val v = {id};
         uint16_t op = f->ins[id].op, flags = kl_ops[op].flags;
         next = f->ins[id].next;
-        if (op == KL_OP_result || flags & KL_F_PIN || !(flags & (KL_F_PURE | KL_F_READ)))
+        if (op == KL_OP_result || flags & KL_F_PIN || !(flags & (KL_F_PURE | KL_F_READ)) ||
+            !f->ins[id].type.id) /* several results stay behind their operation */
             continue;
         if (flags & KL_F_READ && (!runs || kl_conflict(f, kl_effect(f, v), in_loop)))
             continue;

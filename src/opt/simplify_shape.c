@@ -238,7 +238,8 @@ static uint32_t axis_of(const simp *s, kl_val v)
     const struct kl_ins *in = kl_in(s->f, v);
     switch (in->op) {
     case KL_OP_reduce: return in->attr.red.axis;
-    case KL_OP_reduce_fn: return in->attr.redfn.axis;
+    case KL_OP_reduce_fn:
+    case KL_OP_scan: return in->attr.redfn.axis;
     default: return (uint32_t)in->attr.index;
     }
 }
@@ -246,6 +247,8 @@ static uint32_t axis_of(const simp *s, kl_val v)
 kl_val kl_rule_reduce_one(simp *s, kl_val v)
 {
     kl_val x = kl_op_arg(s, v, 0);
+    if (!kl_in(s->f, v)->type.id)
+        return KL_NO; /* several tiles */
     return type_of(s, x)->dim[axis_of(s, v)] == 1 ? x : KL_NO;
 }
 

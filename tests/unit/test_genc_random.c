@@ -305,6 +305,35 @@ static kl_val shape_op(struct maker *m)
     }
 }
 
+/* A tile, itself turned round and a tile of truths, folded at once. */
+static kl_val several(struct maker *m, kl_val v, enum kl_elem e, const struct kl_type *t, uint32_t axis)
+{
+    kl_val arg[3] = {v}, p[6], y[3];
+    kl_build in = {.f = m->f, .blk = kl_blk_new(m->f)};
+    kl_typ s = kl_scalar(m->f, e), b = kl_scalar(m->f, KL_bool);
+    struct kl_type one = *t, shape = *t;
+    bool scan = pick(m, 2) != 0;
+    arg[1] = kl_emit(&m->b, KL_OP_flip, kl_tile(m->f, e, t->rank, shape.dim), &v, 1,
+                     (union kl_attr){.index = axis});
+    arg[2] = kl_ew2(&m->b, KL_OP_lt, v, arg[1]);
+    for (uint32_t i = 0; i < 6; i++)
+        p[i] = kl_block_param(&in, i % 3 == 2 ? b : s);
+    y[0] = kl_ew3(&in, KL_OP_select, p[5], kl_ew2(&in, KL_OP_sub, p[0], p[4]), p[3]);
+    y[1] = pick(m, 2) ? p[3] : kl_ew2(&in, KL_OP_max, p[1], p[4]);
+    y[2] = kl_ew2(&in, KL_OP_xor, p[2], p[5]);
+    kl_emit(&in, KL_OP_yield, (kl_typ){0}, y, 3, (union kl_attr){0});
+    union kl_attr attr = {.redfn = {.blk = in.blk, .axis = (uint8_t)axis}};
+    attr.redfn.commutative = !scan && pick(m, 2);
+    kl_val of = kl_emit(&m->b, scan ? KL_OP_scan : KL_OP_reduce_fn, (kl_typ){0}, arg, 3, attr), r[3];
+    if (!scan)
+        one.dim[axis] = 1;
+    for (uint32_t i = 0; i < 3; i++)
+        r[i] = kl_result(&m->b, of, i, kl_tile(m->f, i == 2 ? KL_bool : e, one.rank, one.dim));
+    keep(m, r[2]);
+    keep(m, r[1]);
+    return keep(m, r[0]);
+}
+
 static kl_val reduction(struct maker *m)
 {
     kl_val v = any(m);
@@ -336,6 +365,8 @@ static kl_val reduction(struct maker *m)
         return keep(m, kl_emit(&m->b, pick(m, 2) ? KL_OP_argmax : KL_OP_argmin,
                                kl_tile(m->f, KL_i32, t.rank, dim), &v, 1, attr));
     }
+    if (how == 6 && e != KL_bool && pick(m, 2))
+        return several(m, v, e, &t, axis);
     if (how == 7 && e != KL_bool) { /* by a block */
         kl_build in = {.f = m->f, .blk = kl_blk_new(m->f)};
         kl_typ s = kl_scalar(m->f, e);
@@ -345,6 +376,8 @@ static kl_val reduction(struct maker *m)
         memset(&attr, 0, sizeof attr);
         attr.redfn.blk = in.blk;
         attr.redfn.axis = (uint8_t)axis;
+        if (pick(m, 3) == 0)
+            return keep(m, kl_emit(&m->b, KL_OP_scan, kl_tile(m->f, e, t.rank, t.dim), &v, 1, attr));
         attr.redfn.commutative = pick(m, 2) != 0;
         return keep(m, kl_emit(&m->b, KL_OP_reduce_fn, kl_tile(m->f, e, t.rank, dim), &v, 1, attr));
     }

@@ -524,6 +524,105 @@ static void reductions_by_function(void **state)
     one_reduce_fn(3, 5001, 2, false, 1);
 }
 
+/* ---- scans ---- */
+
+typedef uint64_t fold_fn_type(enum kl_elem, uint64_t, uint64_t);
+
+/* The definition, by recursion: the last element of scanning x[0 .. n). */
+static uint64_t last_of_scan(const uint32_t *x, uint32_t n, uint32_t step, fold_fn_type *f)
+{
+    uint32_t half = 1;
+    if (n == 1)
+        return x[0];
+    while (half * 2 < n)
+        half *= 2;
+    uint64_t left = last_of_scan(x, half, step, f);
+    return f(KL_u32, left, last_of_scan(x + (size_t)half * step, n - half, step, f));
+}
+
+/* For element i of a line of n: the left halves that hold a part of 0 .. i, from the top.  The
+ * total of such a half is the last element of its own scan. */
+static uint64_t element_of_scan(const uint32_t *x, uint32_t i, uint32_t n, uint32_t step, fold_fn_type *f)
+{
+    uint32_t half = 1;
+    if (n == 1)
+        return x[0];
+    while (half * 2 < n)
+        half *= 2;
+    if (i < half)
+        return element_of_scan(x, i, half, step, f);
+    uint64_t right = element_of_scan(x + (size_t)half * step, i - half, n - half, step, f);
+    return f(KL_u32, last_of_scan(x, half, step, f), right);
+}
+
+/* With several tiles the second goes the other way round: 3b - a, 3a - b. */
+static void one_scan(uint32_t outer, uint32_t n, uint32_t inner, int kind, bool two)
+{
+    struct box x;
+    uint32_t axis, total = outer * n * inner;
+    uint32_t *in = malloc(total * 4u), *out = malloc(total * 4u), *other = malloc(total * 4u);
+    for (uint32_t i = 0; i < total; i++)
+        in[i] = (uint32_t)rnd();
+    box_fn(&x);
+    kl_typ shape = fold_shape(&x, KL_u32, outer, n, inner, &axis), s = kl_scalar(x.f, KL_u32);
+    struct kl_type t = x.f->type[shape.id];
+    kl_val from = array(&x, 0, KL_u32, in, total), to = array(&x, 1, KL_u32, out, total);
+    kl_val to2 = two ? array(&x, 2, KL_u32, other, total) : (kl_val){0};
+    kl_val v[2] = {get(&x, from, t.rank, t.dim)}, k = kl_cst(&x.b, s, 11), p[4], r[2];
+    union kl_attr attr = {.redfn = {.axis = (uint8_t)axis, .blk = kl_blk_new(x.f)}};
+    kl_build b = {.f = x.f, .blk = attr.redfn.blk};
+    uint32_t m = two ? 2 : 1;
+    v[1] = v[0];
+    for (uint32_t i = 0; i < 2 * m; i++)
+        p[i] = kl_block_param(&b, s);
+    for (uint32_t i = 0; i < m; i++) {
+        kl_val a = p[i], c = p[m + i];
+        if (kind == 0)
+            r[i] = kl_ew2(&b, KL_OP_sub, kl_ew2(&b, KL_OP_mul, a, kl_cst(&b, s, 3)), c);
+        else
+            r[i] = kind == 1 ? fn_if(&x, &b, a, c, k) : fn_loop(&x, &b, a, c);
+    }
+    if (two) /* each result needs all four */
+        r[1] = kl_ew2(&b, KL_OP_sub, kl_ew2(&b, KL_OP_add, r[1], r[0]), r[0]);
+    kl_emit(&b, KL_OP_yield, (kl_typ){0}, r, m, (union kl_attr){0});
+    kl_val o = kl_emit(&x.b, KL_OP_scan, shape, v, m, attr);
+    kl_val o2 = {0};
+    if (two) {
+        kl_val of = o;
+        o = kl_result(&x.b, of, 0, shape);
+        o2 = kl_result(&x.b, of, 1, shape);
+    }
+    put(&x, to, o);
+    if (two)
+        put(&x, to2, o2);
+    assert_int_equal(run(&x, 0), KILN_OK);
+    for (uint32_t i = 0; i < outer; i++)
+        for (uint32_t j = 0; j < n; j++)
+            for (uint32_t c = 0; c < inner; c++) {
+                uint64_t want = element_of_scan(in + (size_t)i * n * inner + c, j, n, inner,
+                                                kind == 1 ? scaled : three_a_minus_b);
+                assert_int_equal(out[((size_t)i * n + j) * inner + c], want);
+                if (two)
+                    assert_int_equal(other[((size_t)i * n + j) * inner + c], want);
+            }
+    box_close(&x);
+    free(in);
+    free(out);
+    free(other);
+}
+
+static void scans(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 70; n++)
+        for (int kind = 0; kind < 3; kind++) {
+            one_scan(1, n, 1, kind, n & 1);
+            one_scan(1 + (uint32_t)below(4), n, 1 + (uint32_t)below(4), kind, below(2));
+        }
+    one_scan(3, 1500, 1, 0, false);
+    one_scan(2, 1025, 2, 1, true);
+}
+
 /* The place of the extreme, by looking at every pair. */
 static void one_arg(enum kl_elem e, uint32_t outer, uint32_t n, uint32_t inner, bool min)
 {
@@ -732,6 +831,7 @@ int main(void)
         cmocka_unit_test(reductions),
         cmocka_unit_test(pass_through),
         cmocka_unit_test(reductions_by_function),
+        cmocka_unit_test(scans),
         cmocka_unit_test(arguments),
         cmocka_unit_test(dots),
         cmocka_unit_test(shapes),

@@ -332,6 +332,12 @@ static const char all_ops[] =
     "    %s = fma %u, %v, %f : f32\n"
     "    yield %s\n"
     "  }\n"
+    "  %rf1, %rf2 = reduce_fn %b, %inside axis 1 (%u1: f32, %u2: bool, %v1: f32, %v2: bool) {\n"
+    "    %s1 = add %u1, %v1 : f32  %s2 = xor %u2, %v2 : bool\n"
+    "    yield %s1, %s2\n"
+    "  }\n"
+    "  %sc = scan %b axis 1 : f32[4][8] (%u3: f32, %v3: f32) { yield %v3 }\n"
+    "  %sc1, %sc2 = scan %rf1, %rf2 axis 0 (%u4: f32, %u5: bool, %v4: f32, %v5: bool) { yield %u4, %v5 }\n"
     "  %am = argmax %b axis 0 : i32[1][8]  %an = argmin %b axis 1 : i32[4][1]\n"
     "  %acc = const 0.0 : f32[4][4]  %dot = dot %b, %p, %acc : f32[4][4]\n"
     "  %r1, %r2 = for %z, %n, %one unroll 4 carry %dot, %f (%iv: i64, %a1: f32[4][4], %a2: f32) {\n"
@@ -489,6 +495,16 @@ static void test_bad_text(void **state)
         {P "%q = reduce_fn %m axis 0 : f32[1] (%u: f32, %w: f32) { yield %x } }", "one f32"},
         {P "%q = reduce_fn %m axis 0 : f32[1] (%u: f32, %w: f32) { "
            "%l = load %v[%z][%z] : f32 yield %l } }", "with an effect"},
+        {P "%q = reduce_fn %m axis 0 : f32[1] (%u: f32, %w: f32) { "
+           "%r = if %c { %l = load %v[%z][%z] : f32 yield %l } else { yield %u } yield %r } }", "with an effect"},
+        {P "%s = const 1.0 : f32[2] %q, %r = reduce_fn %m, %s axis 0 (%u: f32, %w: f32, %g: f32, %h: f32) "
+           "{ yield %u, %w } }", "operand 1 is f32[2]"},
+        {P "%q = reduce_fn %m, %m axis 0 (%u: f32, %w: f32, %g: f32, %h: f32) { yield %u, %w } }",
+           "1 names for 2 results"},
+        {P "%q, %r = reduce_fn %m, %m axis 0 (%u: f32, %w: f32) { yield %u, %w } }", "2 parameters, needs 4"},
+        {P "%q, %r = scan %m, %m axis 1 (%u: f32, %w: f32, %g: f32, %h: f32) { yield %u, %w } }", "no axis 1"},
+        {P "%q, %r = scan %m, %m axis 0 (%u: f32, %w: f32, %g: f32, %h: f32) { yield %u } }", "one of each"},
+        {P "%q = scan %m axis 0 : f32[1] (%u: f32, %w: f32) { yield %u } }", "must give f32[4]"},
         {P "%r = for %z, %n, %z carry %f (%i: i64, %b: i64) { yield %f } }", "parameter 1"},
         {P "%r = for %z, %n, %z carry %f (%i: i64, %b: f32) { yield %n } }", "yields i64"},
         {P "%r = for %z, %n, %z carry %f (%i: i64, %b: f32) { yield } }", "yields 0 values"},
@@ -526,7 +542,7 @@ static void test_bad_text(void **state)
 static void test_cut_text(void **state)
 {
     (void)state;
-    for (size_t n = 0; n < sizeof all_ops - 1; n += 7) {
+    for (size_t n = 0; n < sizeof all_ops - 2; n += 7) {
         struct world *w = world_new();
         char *cut = strndup(all_ops, n);
         assert_null(read_text(w, cut));

@@ -354,6 +354,37 @@ static kl_val g_reduce_fn(struct gen *g)
     return emit(g, KL_OP_reduce_fn, tile(g, t.elem, t.rank, t.dim), &v, 1, at);
 }
 
+/* A fold of two tiles at once, or a scan of one. */
+static kl_val g_folds(struct gen *g)
+{
+    kl_val v = any(g), two[2] = {v, v}, p[4], y[2];
+    struct kl_type t = *type_of(g, v);
+    if (!t.rank || t.elem == KL_bool)
+        return (kl_val){0};
+    uint32_t m = 1 + (uint32_t)rnd(2);
+    enum kl_op op = m == 1 || rnd(2) ? KL_OP_scan : KL_OP_reduce_fn;
+    kl_blk blk = kl_blk_new(g->b.f);
+    struct gen *in = inner(g, blk);
+    for (uint32_t i = 0; i < 2 * m; i++)
+        p[i] = kl_block_param(&in->b, tile(g, t.elem, 0, NULL));
+    for (uint32_t i = 0; i < m; i++)
+        y[i] = kl_ew2(&in->b, rnd(2) ? KL_OP_add : KL_OP_sub, p[rnd(2 * m)], rnd(3) ? p[m + i] : scalar(in, t.elem));
+    emit(in, KL_OP_yield, (kl_typ){0}, y, m, NOATTR);
+    free(in);
+    union kl_attr at = {.redfn = {.blk = blk, .axis = (uint8_t)rnd(t.rank),
+                                  .commutative = op == KL_OP_reduce_fn && rnd(2)}};
+    struct kl_type to = t;
+    if (op == KL_OP_reduce_fn)
+        to.dim[at.redfn.axis] = 1;
+    kl_typ type = tile(g, t.elem, to.rank, to.dim);
+    kl_val of = emit(g, op, m == 1 ? type : (kl_typ){0}, two, m, at);
+    if (m == 1)
+        return of;
+    y[0] = kl_result(&g->b, of, 0, type);
+    y[1] = kl_result(&g->b, of, 1, type);
+    return y[rnd(2)];
+}
+
 /* for, while (counting down) or if, with two carried tiles. */
 static kl_val g_control(struct gen *g)
 {
@@ -423,7 +454,7 @@ static void block(struct gen *g, uint32_t n)
     static kl_val (*const make[])(struct gen *) = {
         g_ew, g_ew, g_ew, g_ew, g_ew, g_ew, g_broadcast, g_broadcast, g_reshape, g_reshape,
         g_permute, g_permute, g_flip, g_cat, g_reduce, g_reduce, g_argmax, g_iota, g_dot,
-        g_extract, g_insert, g_load, g_load, g_store, g_store, g_inside, g_reduce_fn, g_control,
+        g_extract, g_insert, g_load, g_load, g_store, g_store, g_inside, g_reduce_fn, g_folds, g_control,
         g_control,
     };
     for (uint32_t i = 0; i < n && g->n < MAXVAL - 8; i++) {

@@ -68,7 +68,7 @@ enum step_kind {
     ST_NEST,
     ST_TREE, /* v: a reduction in the fixed order or of many short rows */
     ST_ARG,  /* v: argmax, argmin */
-    ST_FOLD, /* v: reduce_fn */
+    ST_FOLD, /* v: reduce_fn or scan; sub[0]: its block */
     ST_TURN, /* v: a permute that moves the last axis */
     ST_DOT,
     ST_COPY,  /* buffer src to dst, whole; nothing if they came to share memory */
@@ -117,6 +117,7 @@ struct step {
     KL_VEC(struct touch) use;
     steps sub[2];
     uint32_t tmp[3]; /* work buffers; dot: a, b, result */
+    uint32_t *work;  /* reduce_fn: a work buffer for each tile */
 };
 
 /* ---- values and buffers ---- */
@@ -215,7 +216,11 @@ static inline const char *kl_c_bufname(const struct gen *g, uint32_t b)
     return g->buf.v[kl_c_buf_root(g, b)].name;
 }
 
-/* ---- helper.c: trees, argmax, reduce_fn, dot ---- */
+/* ---- fold.c ---- */
+
+void kl_c_fold(struct gen *g, const struct step *s);
+
+/* ---- helper.c: trees, argmax, dot ---- */
 
 void kl_c_helper(struct gen *g, const struct step *s);
 

@@ -1,5 +1,5 @@
 /* helper.c - steps that run on whole tiles in memory: reductions in the fixed order, places
- * of extremes, reductions by a block, matrix products. */
+ * of extremes, matrix products. */
 #include "gen/c/gen.h"
 
 struct fold { /* the operand as [outer][n][inner] */
@@ -109,84 +109,6 @@ static void arg(struct gen *g, const struct step *s)
     close_rows(g, &r);
 }
 
-/* Each level reads the level before, first the operand, and writes the work buffer; within a
- * level no pair reads what another one has written. */
-static void by_block(struct gen *g, const struct step *s)
-{
-    const kl_fn *f = g->f;
-    const struct kl_ins *in = kl_in(f, s->v);
-    struct fold r = operand(g, s, in->attr.redfn.axis);
-    bool tree_order = in->attr.redfn.commutative;
-    kl_blk blk = in->attr.redfn.blk;
-    kl_val a = {f->blk[blk.id].first}, b = {kl_in(f, a)->next};
-    const char *n = kl_c_size(g, r.n), *inner = kl_c_size(g, r.inner);
-    const char *local = kl_c_local(r.elem), *x = kl_c_temp(g, "x");
-    const char *out = g->val[s->v.id].one ? NULL : result_row(g, s->v, &r);
-    if (g->val[s->v.id].one) {
-        g->val[s->v.id].text = kl_c_temp(g, "s");
-        kl_c_line(g, "%s %s;", local, g->val[s->v.id].text);
-    }
-    kl_c_comment(g, in->loc);
-    open_rows(g, &r);
-    kl_c_open(g, "%s", "");
-    kl_c_line(g, "const %s *%s = %s;", r.type, x, row(g, &r));
-    kl_c_open(g, "for (i64 left = %s, pairs; left > 1; left -= pairs, %s = %s)", n, x, r.tmp);
-    if (tree_order) {
-        kl_c_line(g, "i64 half = 1;");
-        kl_c_line(g, "while (half * 2 < left)");
-        kl_c_line(g, "    half *= 2;");
-        kl_c_line(g, "pairs = left - half;");
-        kl_c_line(g, "const i64 to = half * %s;", inner);
-    } else {
-        kl_c_line(g, "pairs = left / 2;");
-    }
-    /* the pairs of the tree lie densely; neighbours do if nothing is inside of the axis */
-    bool flat = tree_order || r.inner == 1;
-    const char *i0, *to;
-    if (flat) {
-        kl_c_line(g, "const i64 count = pairs * %s;", inner);
-        kl_c_line(g, "KL_SIMD");
-        kl_c_open(g, "for (i64 j = 0; j < count; j++)");
-        i0 = tree_order ? "j" : "2 * j";
-        to = "j";
-    } else {
-        kl_c_open(g, "for (i64 j = 0; j < pairs; j++)");
-        kl_c_line(g, "KL_SIMD");
-        kl_c_open(g, "for (i64 k = 0; k < %s; k++)", inner);
-        i0 = kl_printf(g->a, "2 * j * %s + k", inner);
-        to = kl_printf(g->a, "j * %s + k", inner);
-    }
-    g->val[a.id].text = kl_c_temp(g, "t");
-    g->val[b.id].text = kl_c_temp(g, "t");
-    kl_c_line(g, "const %s %s = %s[%s], %s = %s[%s + %s];", local, g->val[a.id].text, x, i0,
-              g->val[b.id].text, x, i0, tree_order ? "to" : inner);
-    kl_c_steps(g, &s->sub[0]);
-    kl_c_line(g, "%s[%s] = %s;", r.tmp, to, g->val[kl_arg(f, kl_last(f, blk), 0).id].text);
-    kl_c_close(g);
-    if (!flat)
-        kl_c_close(g);
-    /* what has no partner passes through */
-    if (tree_order) {
-        kl_c_line(g, "if (%s != %s)", x, r.tmp);
-        kl_c_line(g, "    for (i64 k = pairs * %s; k < to; k++)", inner);
-        kl_c_line(g, "        %s[k] = %s[k];", r.tmp, x);
-    } else {
-        kl_c_line(g, "if (left %% 2)");
-        kl_c_line(g, "    for (i64 k = 0; k < %s; k++)", inner);
-        kl_c_line(g, "        %s[pairs * %s + k] = %s[2 * pairs * %s + k];", r.tmp, inner, x,
-                  inner);
-    }
-    kl_c_close(g);
-    if (g->val[s->v.id].one) {
-        kl_c_line(g, "%s = %s[0];", g->val[s->v.id].text, x);
-    } else {
-        kl_c_line(g, "for (i64 k = 0; k < %s; k++)", inner);
-        kl_c_line(g, "    (%s)[k] = %s[k];", out, x);
-    }
-    kl_c_close(g);
-    close_rows(g, &r);
-}
-
 /* Planes of the operand's last axis and the result's last axis, for each of the others. */
 static void turn(struct gen *g, const struct step *s)
 {
@@ -270,7 +192,7 @@ void kl_c_helper(struct gen *g, const struct step *s)
     switch (s->kind) {
     case ST_TREE: tree(g, s); return;
     case ST_ARG: arg(g, s); return;
-    case ST_FOLD: by_block(g, s); return;
+    case ST_FOLD: kl_c_fold(g, s); return;
     case ST_TURN: turn(g, s); return;
     default: KL_CHECK(g->a->env, s->kind == ST_DOT); dot(g, s);
     }

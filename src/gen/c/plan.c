@@ -34,8 +34,6 @@ static void plan_scalar(struct plan *p, kl_val v)
 
 /* ---- control flow ---- */
 
-static void plan_block(struct plan *p, kl_blk blk, steps *out, const uint32_t *yield_to);
-
 /* Which buffers does computing v read, and all of them element by element? */
 static void reads(struct plan *p, kl_val v, const struct map *m, const struct nest *n,
                   struct step *into, kl_map *seen)
@@ -124,7 +122,7 @@ static void plan_region(struct plan *p, kl_val v)
             j++;
         }
         bool cond = in->op == KL_OP_while && i == 0;
-        plan_block(p, own[i], &s->sub[i], cond ? none : buf);
+        kl_c_plan_block(p, own[i], &s->sub[i], cond ? none : buf);
     }
     kl_push(p->a, p->out, s);
     struct event e = {gv(p, v)->pos, kl_effect(f, v), {0}, 0};
@@ -147,13 +145,8 @@ static void plan_step(struct plan *p, kl_val v)
         return;
     }
     case KL_OP_reduce: kl_c_plan_reduce(p, v); return;
-    case KL_OP_reduce_fn: {
-        static const uint32_t none[1] = {0};
-        kl_c_close_nest(p); /* the block may use what it computes */
-        kl_c_fold_step(p, ST_FOLD, v, in->attr.redfn.axis);
-        plan_block(p, in->attr.redfn.blk, &p->out->v[p->out->n - 1]->sub[0], none);
-        return;
-    }
+    case KL_OP_reduce_fn:
+    case KL_OP_scan: kl_c_plan_fold(p, v); return;
     case KL_OP_argmax:
     case KL_OP_argmin: kl_c_fold_step(p, ST_ARG, v, (uint32_t)in->attr.index); return;
     case KL_OP_dot: kl_c_plan_dot(p, v); return;
@@ -173,7 +166,7 @@ static bool is_plain(struct plan *p, kl_val v)
     return in->op == KL_OP_insert && gv(p, v)->one;
 }
 
-static void plan_block(struct plan *p, kl_blk blk, steps *out, const uint32_t *yield_to)
+void kl_c_plan_block(struct plan *p, kl_blk blk, steps *out, const uint32_t *yield_to)
 {
     const kl_fn *f = p->f;
     steps *outer = p->out;
@@ -240,7 +233,7 @@ static void find_live(struct plan *p, kl_blk blk)
         const struct kl_ins *in = kl_in(p->f, v);
         kl_blk own[2];
         uint32_t n = kl_blocks(p->f, v, own);
-        if ((kl_ops[in->op].flags & KL_F_WRITE) || (n && in->op != KL_OP_reduce_fn))
+        if ((kl_ops[in->op].flags & KL_F_WRITE) || (n && !(kl_is_fold(p->f, v) && in->type.id)))
             if (!gv(p, v)->live)
                 need(p, v);
         for (uint32_t i = 0; i < n; i++)
@@ -295,6 +288,9 @@ static void demand(struct plan *p, kl_val v)
 {
     const struct kl_ins *in = kl_in(p->f, v);
     struct gval *x = gv(p, v);
+    if (in->blk.id && x->live && in->op == KL_OP_reduce_fn && !is_plain(p, v))
+        for (uint32_t i = 0; i < in->nargs; i++)
+            kl_c_mark(p, kl_arg(p->f, v, i));
     if (!in->blk.id || !x->live || !in->type.id || kl_type_of(p->f, v)->kind != KL_T_TILE)
         return;
     bool step = kl_cops[in->op].how == C_STEP && !is_plain(p, v);
@@ -302,7 +298,7 @@ static void demand(struct plan *p, kl_val v)
         x->mat = !x->one;
     bool folds = in->op == KL_OP_reduce && kl_c_folds_memory(p->f, v);
     if (step &&
-        (folds || in->op == KL_OP_reduce_fn || in->op == KL_OP_argmax || in->op == KL_OP_argmin))
+        (folds || in->op == KL_OP_argmax || in->op == KL_OP_argmin))
         kl_c_mark(p, kl_arg(p->f, v, 0));
     if (in->op == KL_OP_extract && !kl_c_static_part(p->f, v))
         kl_c_mark(p, kl_arg(p->f, v, 0));
@@ -379,7 +375,7 @@ void kl_c_plan(struct gen *g)
             x->late = false;
             x->cost = -1;
         }
-        plan_block(&p, KL_BODY, &g->body, NULL);
+        kl_c_plan_block(&p, KL_BODY, &g->body, NULL);
         if (!p.again)
             keep_shared(&p);
     }

@@ -60,6 +60,15 @@ void kl_c_copy(struct plan *p, uint32_t src, uint32_t dst);
 /* v to a buffer of its type: copied if it lies in one, else computed there. */
 void kl_c_to_buffer(struct plan *p, kl_val v, uint32_t buf, uint32_t pos);
 
+/* ---- plan.c ---- */
+
+/* The steps of a block; yield_to: the buffers for what it yields (0: a scalar). */
+void kl_c_plan_block(struct plan *p, kl_blk blk, steps *out, const uint32_t *yield_to);
+
+/* ---- fold.c ---- */
+
+void kl_c_plan_fold(struct plan *p, kl_val v);
+
 /* ---- tiles.c ---- */
 
 /* A step that folds an axis of its operand's buffer. */

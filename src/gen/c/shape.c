@@ -30,7 +30,8 @@ kl_val kl_c_same_bits(const kl_fn *f, kl_val v)
     case KL_OP_convert: return from->elem == to->elem ? a : none;
     case KL_OP_broadcast: return kl_numel(from) == kl_numel(to) ? a : none;
     case KL_OP_reduce: return from->dim[in->attr.red.axis] == 1 ? a : none;
-    case KL_OP_reduce_fn: return from->dim[in->attr.redfn.axis] == 1 ? a : none;
+    case KL_OP_reduce_fn:
+    case KL_OP_scan: return in->nargs == 1 && from->dim[in->attr.redfn.axis] == 1 ? a : none;
     case KL_OP_flip: return from->dim[in->attr.index] == 1 ? a : none;
     case KL_OP_permute: {
         int64_t last = -1; /* the axes that count keep their order */

@@ -41,8 +41,6 @@ void kl_c_fold_step(struct plan *p, enum step_kind kind, kl_val v, uint32_t axis
         room = inner > 1 ? inner : 0;
     else if (kind == ST_TREE && kl_c_short_rows(p->f, v))
         room = 0;
-    else if (kind == ST_FOLD)
-        room = (kl_in(p->f, v)->attr.redfn.commutative ? half : (n + 1) / 2) * inner;
     else
         room = inner > 1 ? half * inner : half / 4;
     kl_c_touch(p, s, kl_c_buffer(p, u), 0, false, false, false);

@@ -61,7 +61,8 @@ static kl_val same_bits(struct placer *p, kl_val v)
     case KL_OP_bitcast: same = to->elem != KL_bool || from->elem == KL_bool; break;
     case KL_OP_broadcast: same = kl_numel(from) == kl_numel(to); break;
     case KL_OP_reduce: same = from->dim[in->attr.red.axis] == 1; break;
-    case KL_OP_reduce_fn: same = from->dim[in->attr.redfn.axis] == 1; break;
+    case KL_OP_reduce_fn:
+    case KL_OP_scan: same = in->nargs == 1 && from->dim[in->attr.redfn.axis] == 1; break;
     default: break;
     }
     return same ? a : (kl_val){0};
@@ -136,7 +137,7 @@ static void number(struct placer *p, kl_blk blk)
         kl_val same = same_bits(p, v);
         if (in->op == KL_OP_result) {
             kl_val of = in->attr.result.of;
-            if (kl_in(f, of)->op == KL_OP_if) /* each branch writes it at its end */
+            if (kl_in(f, of)->op == KL_OP_if || kl_is_fold(f, of)) /* written at its end */
                 p->first[v.id] = p->at[of.id];
             else
                 p->group[v.id] = kl_loop_carried(f, of, in->attr.result.index).id;

@@ -326,7 +326,7 @@ static kl_ew_fn *find_ew(struct planner *p, kl_val v)
     return fn;
 }
 
-static void plan_reduce_fn(struct planner *p, kl_val v, struct kl_step *s);
+static void plan_fold(struct planner *p, kl_val v, struct kl_step *s);
 
 typedef void plan_fn(struct planner *p, kl_val v, struct kl_step *s);
 
@@ -373,7 +373,8 @@ static const struct {
     [KL_OP_cat] = {plan_cat, kl_do_cat},
     [KL_OP_flip] = {plan_index_axis, kl_do_flip},
     [KL_OP_reduce] = {plan_reduce, kl_do_reduce},
-    [KL_OP_reduce_fn] = {plan_reduce_fn, kl_do_reduce_fn},
+    [KL_OP_reduce_fn] = {plan_fold, kl_do_fold},
+    [KL_OP_scan] = {plan_fold, kl_do_fold},
     [KL_OP_argmax] = {plan_index_axis, kl_do_argmax},
     [KL_OP_argmin] = {plan_index_axis, kl_do_argmin},
     [KL_OP_dot] = {plan_dot, kl_do_dot},
@@ -432,7 +433,7 @@ void kl_plan(struct kl_run *r)
     r->prologue = (struct kl_steps){.step = p.prologue.v, .n = p.prologue.n};
 }
 
-/* ---- the block of reduce_fn on vectors ---- */
+/* ---- the block of a fold on vectors ---- */
 
 /* A block without loops becomes steps on vectors: an if runs both sides and selects, which
  * is right as nothing here has an effect or traps. */
@@ -521,38 +522,53 @@ static void vec_block(struct vec *c, kl_blk blk)
     }
 }
 
-static void plan_reduce_fn(struct planner *p, kl_val v, struct kl_step *s)
+static void plan_fold(struct planner *p, kl_val v, struct kl_step *s)
 {
     const kl_fn *f = p->f;
     const struct kl_ins *in = kl_in(f, v);
     kl_blk blk = in->attr.redfn.blk;
-    kl_val a = {f->blk[blk.id].first}, b = {kl_in(f, a)->next};
-    kl_val result = kl_arg(f, kl_last(f, blk), 0);
+    kl_val y = kl_last(f, blk), param[2 * KL_MAX_FOLD];
+    struct kl_fold *d = kl_new(p->a, struct kl_fold);
     struct kl_step ax = {0};
+    uint32_t i = 0, result = in->nargs > 1 ? in->next : v.id;
     plan_axis(p, v, &ax, in->attr.redfn.axis);
     s->n = kl_numel(arg_type(p, v, 0));
-    s->u.fn.outer = ax.u.ax.outer;
-    s->u.fn.n = ax.u.ax.n;
-    s->u.fn.inner = ax.u.ax.inner;
-    s->u.fn.bytes = ax.u.ax.bytes;
-    s->u.fn.tree = in->attr.redfn.commutative;
-    s->u.fn.blk = plan_block(p, blk);
-    s->u.fn.param[0] = place(p, a);
-    s->u.fn.param[1] = place(p, b);
-    s->u.fn.result = place(p, result);
-    uint64_t n = s->u.fn.n, all = s->u.fn.outer * s->u.fn.inner * s->u.fn.bytes;
-    for (uint32_t i = 0; i < 2; i++)
-        s->u.fn.work[i] = kl_alloc_zero(p->a, all * (s->u.fn.tree ? kl_half_of(n) : (n + 1) / 2));
-    s->u.fn.work[2] = s->u.fn.tree ? NULL : kl_alloc_zero(p->a, 3 * all * (n / 2));
+    s->u.fold = d;
+    d->outer = ax.u.ax.outer, d->n = ax.u.ax.n, d->inner = ax.u.ax.inner;
+    d->m = in->nargs;
+    d->scan = in->op == KL_OP_scan;
+    d->tree = in->attr.redfn.commutative;
+    d->blk = plan_block(p, blk);
+    kl_each_ins (f, blk, q)
+        if (i < 2 * d->m)
+            param[i++] = q;
+    bool level = !d->scan && !d->tree; /* how large the first level is */
+    uint64_t some = d->tree ? kl_half_of(d->n) : (d->n + 1) / 2;
+    for (uint32_t k = 0; k < d->m; k++, result = f->ins[result].next) {
+        struct kl_folded *x = &d->v[k];
+        x->bytes = elem_bytes(arg_type(p, v, k));
+        x->in = arg_place(p, v, k);
+        x->out = place(p, (kl_val){result});
+        x->param[0] = place(p, param[k]);
+        x->param[1] = place(p, param[d->m + k]);
+        x->result = arg_place(p, y, k);
+        uint64_t all = d->outer * d->inner * x->bytes;
+        for (uint32_t w = 0; w < 2 && !d->scan; w++)
+            x->work[w] = kl_alloc_zero(p->a, all * some);
+        if (d->scan || level)
+            x->work[2] = kl_alloc_zero(p->a, 3 * all * (d->n / 2) + 1);
+    }
     if (!can_vec(f, blk))
         return;
     struct vec c = {.p = p, .place = kl_new_n(p->a, void *, f->nins)};
     struct kl_vecblock *vec = kl_new(p->a, struct kl_vecblock);
-    vec->param[0] = vec_new(&c, a);
-    vec->param[1] = vec_new(&c, b);
+    for (uint32_t k = 0; k < d->m; k++)
+        for (uint32_t side = 0; side < 2; side++)
+            vec->param[side][k] = vec_new(&c, param[side * d->m + k]);
     vec_block(&c, blk);
-    vec->result = vec_place(&c, result);
+    for (uint32_t k = 0; k < d->m; k++)
+        vec->result[k] = vec_place(&c, kl_arg(f, y, k));
     vec->step = c.steps.v, vec->n = c.steps.n;
     vec->splat = c.splat.v, vec->nsplat = c.splat.n;
-    s->u.fn.vec = vec;
+    d->vec = vec;
 }

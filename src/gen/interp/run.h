@@ -117,16 +117,7 @@ struct kl_step {
             void *iv;              /* for: place of the induction variable */
             bool narrow;           /* for: it is an i32, else i64 */
         } region;
-        struct {
-            struct kl_steps *blk;
-            struct kl_vecblock *vec; /* the same block on vectors; NULL: it has loops */
-            void *param[2];          /* places of the block's parameters and of what it yields */
-            const void *result;
-            char *work[3]; /* levels in turn; pairs laid side by side */
-            uint64_t outer, n, inner;
-            uint32_t bytes;
-            bool tree;
-        } fn;
+        struct kl_fold *fold;
         struct {
             uint32_t root, ndim, parent_ndim;
             const struct kl_view *parent; /* NULL: the parameter itself */
@@ -136,13 +127,30 @@ struct kl_step {
     } u;
 };
 
+/* A fold by a block: m tiles seen as [outer][n][inner]. */
+struct kl_fold {
+    struct kl_steps *blk;
+    struct kl_vecblock *vec; /* the same block on vectors; NULL: it has loops */
+    uint64_t outer, n, inner;
+    bool tree, scan;
+    uint32_t m;
+    struct kl_folded {
+        const char *in;
+        char *out;
+        void *param[2]; /* places of the block's parameters and of what it yields */
+        const void *result;
+        char *work[3]; /* levels in turn; pairs laid side by side */
+        uint32_t bytes;
+    } v[KL_MAX_FOLD];
+};
+
 /* A block of element-wise steps that runs on vectors of at most KL_VEC_LEN elements. */
 enum { KL_VEC_LEN = 1024 };
 struct kl_vecblock {
     struct kl_step *step; /* places of KL_VEC_LEN elements */
     uint32_t n;
-    void *param[2];
-    const void *result;
+    void *param[2][KL_MAX_FOLD];
+    const void *result[KL_MAX_FOLD];
     struct kl_move *splat; /* values from outside: bytes of one element; spread when entered */
     uint32_t nsplat;
 };
@@ -213,7 +221,7 @@ kl_ew_fn *kl_convert_nan_find(enum kl_elem to);
  * broadcast and permute), reduce.c, dot.c, interp.c. */
 kl_step_fn kl_do_view, kl_do_load, kl_do_store, kl_do_inside, kl_do_extract, kl_do_insert;
 kl_step_fn kl_do_map, kl_do_cat, kl_do_flip;
-kl_step_fn kl_do_reduce, kl_do_reduce_fn, kl_do_argmax, kl_do_argmin;
+kl_step_fn kl_do_reduce, kl_do_fold, kl_do_argmax, kl_do_argmin;
 kl_step_fn kl_do_dot;
 kl_step_fn kl_do_for, kl_do_while, kl_do_if;
 /* shape.c: n copies; n elements that lie str elements apart; out[r][c] = in[c*str + r] */

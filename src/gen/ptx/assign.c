@@ -246,13 +246,29 @@ static const kl_layout *choose(struct pgen *g, kl_val v)
         return kl_px_intern(g, &l);
     }
     case KL_OP_reduce:
-    case KL_OP_reduce_fn:
     case KL_OP_argmax:
     case KL_OP_argmin: return kl_numel(t) == 1 ? NULL : kl_px_reduce_layout(g, v, a);
     case KL_OP_flip: return a;
     case KL_OP_dot: return kl_numel(t) == 1 ? NULL : kl_px_dot_layout(g, t);
     default: return kl_px_default(g, t);
     }
+}
+
+/* A fold by a block: its operands come to the layout of the first that has one. */
+static void fold(struct pgen *g, kl_val v)
+{
+    const kl_fn *f = g->f;
+    const struct kl_ins *in = kl_in(f, v);
+    const struct kl_type *t = kl_type_of(f, kl_px_fold_result(g, v, 0));
+    const kl_layout *l = kl_px_fold_layout(g, v, true);
+    if (kl_numel(t) == 1)
+        l = NULL;
+    else if (in->op == KL_OP_reduce_fn)
+        l = kl_px_reduce_layout(g, v, l);
+    else if (!l)
+        l = kl_px_default(g, t);
+    for (uint32_t i = 0; i < in->nargs; i++)
+        g->lay[kl_px_fold_result(g, v, i).id] = l;
 }
 
 /* A store happens where its value lies if that is good: whole default, or a slice. */
@@ -274,6 +290,8 @@ static void block(struct pgen *g, kl_blk b)
             continue; /* set by who owns the block */
         if (in->op == KL_OP_for || in->op == KL_OP_while || in->op == KL_OP_if)
             flow(g, v);
+        else if (kl_is_fold(g->f, v))
+            fold(g, v);
         else if (in->op == KL_OP_store)
             g->lay[v.id] = store_layout(g, v);
         else if (in->type.id && kl_type_of(g->f, v)->kind == KL_T_TILE)
@@ -289,7 +307,7 @@ static bool folds(const kl_fn *f, bool *wide)
     bool any = false;
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
-        if (!in->blk.id || (in->op != KL_OP_reduce && in->op != KL_OP_reduce_fn &&
+        if (!in->blk.id || (in->op != KL_OP_reduce && !kl_is_fold(f, (kl_val){i}) &&
                             in->op != KL_OP_argmax && in->op != KL_OP_argmin))
             continue;
         any = true;

@@ -106,6 +106,7 @@ void kl_px_ins(struct pgen *g, kl_val v)
     case KL_OP_reduce_fn:
     case KL_OP_argmax:
     case KL_OP_argmin: kl_px_reduce(g, v); break;
+    case KL_OP_scan: kl_px_scan(g, v); break;
     case KL_OP_dot: kl_px_dot(g, v); break;
     case KL_OP_for:
     case KL_OP_while:

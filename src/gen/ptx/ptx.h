@@ -176,6 +176,11 @@ void kl_px_inside(struct pgen *g, kl_val v);
 void kl_px_view(struct pgen *g, kl_val v);
 void kl_px_reduce(struct pgen *g, kl_val v);
 const kl_layout *kl_px_reduce_layout(struct pgen *g, kl_val v, const kl_layout *in);
+/* The block of a fold on operands lo and hi, one for each tile. */
+void kl_px_fold_block(struct pgen *g, kl_val v, const opnd *lo, const opnd *hi, opnd *out);
+kl_val kl_px_fold_result(const struct pgen *g, kl_val v, uint32_t k);
+const kl_layout *kl_px_fold_layout(const struct pgen *g, kl_val v, bool chosen);
+void kl_px_scan(struct pgen *g, kl_val v);
 void kl_px_shape(struct pgen *g, kl_val v);
 opnd kl_px_live(struct pgen *g, const kl_layout *l, uint32_t reg); /* NULL: in every thread */
 void kl_px_dot(struct pgen *g, kl_val v);

@@ -9,12 +9,13 @@
  * registers first, then lanes, and one value a warp crosses.
  *
  * Dead places hold a value that changes nothing, exactly: -0 for a float sum.  A reduction by a
- * block has none; there each element carries whether it is live. */
+ * block has none; there each element carries whether it is live.  A block may fold several tiles
+ * at once: each is a component of what is exchanged. */
 #include <math.h>
 
 #include "gen/ptx/ptx.h"
 
-enum { NCOMP = 2, LANES = 32 };
+enum { NCOMP = KL_MAX_FOLD + 1, LANES = 32 };
 
 struct red {
     struct pgen *g;
@@ -442,28 +443,35 @@ static void fold_arg(struct red *r, const opnd *lo, const opnd *hi, opnd *out)
     out[1] = kl_px_choose(g, CL_B32, p, hi[1], lo[1]);
 }
 
-static void fold_block(struct red *r, const opnd *lo, const opnd *hi, opnd *out)
+void kl_px_fold_block(struct pgen *g, kl_val v, const opnd *lo, const opnd *hi, opnd *out)
 {
-    struct pgen *g = r->g;
     const kl_fn *f = g->f;
-    kl_blk b = kl_in(f, r->v)->attr.redfn.blk;
-    kl_val p = {f->blk[b.id].first}, q = {kl_in(f, p)->next};
-    struct pval a[2];
-    for (int i = 0; i < 2; i++) {
-        a[i] = (struct pval){.r = kl_new_n(g->a, opnd, 1)};
-        a[i].r[0] = i ? hi[0] : lo[0];
+    kl_blk b = kl_in(f, v)->attr.redfn.blk;
+    uint32_t m = kl_in(f, v)->nargs;
+    kl_val p = {f->blk[b.id].first};
+    for (uint32_t i = 0; i < 2 * m; i++, p.id = kl_in(f, p)->next) {
+        struct pval a = {.r = kl_new_n(g->a, opnd, 1)};
+        a.r[0] = i < m ? lo[i] : hi[i - m];
+        g->val[p.id] = a;
     }
-    g->val[p.id] = a[0];
-    g->val[q.id] = a[1];
     bool was = g->in_block;
     g->in_block = true;
     kl_px_block(g, b);
     g->in_block = was;
-    out[0] = kl_px_scalar(g, kl_arg(f, kl_last(f, b), 0));
-    if (r->ncomp == 2) { /* dead elements pass the others through */
-        opnd live = kl_px_set(g, CL_P, "setp.ne.s32 $, %s, 0", hi[1]);
-        out[0] = kl_px_choose(g, r->c[0], live, out[0], lo[0]);
-        out[1] = lo[1];
+    for (uint32_t i = 0; i < m; i++)
+        out[i] = kl_px_scalar(g, kl_arg(f, kl_last(f, b), i));
+}
+
+static void fold_block(struct red *r, const opnd *lo, const opnd *hi, opnd *out)
+{
+    struct pgen *g = r->g;
+    uint32_t m = kl_in(g->f, r->v)->nargs;
+    kl_px_fold_block(g, r->v, lo, hi, out);
+    if (r->ncomp > m) { /* dead elements pass the others through */
+        opnd live = kl_px_set(g, CL_P, "setp.ne.s32 $, %s, 0", hi[m]);
+        for (uint32_t i = 0; i < m; i++)
+            out[i] = kl_px_choose(g, r->c[i], live, out[i], lo[i]);
+        out[m] = lo[m];
     }
 }
 
@@ -563,8 +571,10 @@ static void begin(struct pgen *g, struct red *r, kl_val v, const kl_layout *in)
         r->fold = fold_block;
         r->ordered = true;
         r->up = !x->attr.redfn.commutative;
+        for (r->ncomp = 0; r->ncomp < x->nargs; r->ncomp++)
+            r->c[r->ncomp] = kl_px_vcls(g, kl_arg(f, v, r->ncomp));
         if (t->dim[r->axis] & (t->dim[r->axis] - 1))
-            r->ncomp = 2, r->c[1] = CL_B32;
+            r->c[r->ncomp++] = CL_B32;
         break;
     default:
         r->axis = (uint32_t)x->attr.index;
@@ -576,6 +586,9 @@ static void begin(struct pgen *g, struct red *r, kl_val v, const kl_layout *in)
         break;
     }
     r->spread_rows = !broadcast_again(g, v, 0);
+    for (uint32_t i = 0, id = x->next; x->op == KL_OP_reduce_fn && x->nargs > 1 && i < x->nargs;
+         i++, id = f->ins[id].next)
+        r->spread_rows &= !broadcast_again(g, (kl_val){id}, 0);
 }
 
 static const kl_layout *end_layout(struct pgen *g, const struct red *r, uint32_t *kept)
@@ -598,10 +611,87 @@ const kl_layout *kl_px_reduce_layout(struct pgen *g, kl_val v, const kl_layout *
     return end_layout(g, &r, NULL);
 }
 
+/* A reduced component: registers of r under the layout that is left of it. */
+static void give(struct red *r, kl_val v, uint32_t c)
+{
+    struct pgen *g = r->g;
+    uint32_t kept = 0;
+    const kl_layout *out = end_layout(g, r, &kept);
+    if (kl_numel(kl_type_of(g->f, v)) == 1) {
+        g->val[v.id] = (struct pval){.r = r->x[c]};
+        return;
+    }
+    uint32_t m = kl_layout_nreg(out);
+    struct pval y = {.l = out, .r = kl_new_n(g->a, opnd, m)};
+    for (uint32_t i = 0; i < m; i++)
+        y.r[i] = r->x[c][kl_deposit(i, kept)];
+    g->val[v.id] = y;
+    if (g->lay[v.id] && g->lay[v.id] != out)
+        g->val[v.id] = kl_px_to(g, &y, r->c[c], g->lay[v.id]);
+}
+
+/* Result k of a fold: the instruction itself, or what stands behind it. */
+kl_val kl_px_fold_result(const struct pgen *g, kl_val v, uint32_t k)
+{
+    const kl_fn *f = g->f;
+    if (kl_in(f, v)->nargs == 1)
+        return v;
+    v.id = kl_in(f, v)->next;
+    while (k-- > 0)
+        v.id = kl_in(f, v)->next;
+    return v;
+}
+
+/* The layout that the operands of a fold are brought to; NULL: all are splat. */
+const kl_layout *kl_px_fold_layout(const struct pgen *g, kl_val v, bool chosen)
+{
+    const kl_layout *l = NULL;
+    for (uint32_t i = 0; i < kl_in(g->f, v)->nargs && !l; i++) {
+        kl_val a = kl_arg(g->f, v, i);
+        l = chosen ? g->lay[a.id] : g->val[a.id].l;
+    }
+    return l;
+}
+
+/* Several tiles, or one, by a block. */
+static void reduce_fn(struct pgen *g, kl_val v)
+{
+    const kl_fn *f = g->f;
+    const struct kl_type *t = kl_type_of(f, kl_arg(f, v, 0));
+    uint32_t m = kl_in(f, v)->nargs;
+    const kl_layout *l = kl_px_fold_layout(g, v, false);
+    struct red r;
+    if (!l)
+        l = kl_px_default(g, t);
+    if (!l) { /* one element */
+        for (uint32_t k = 0; k < m; k++)
+            g->val[kl_px_fold_result(g, v, k).id] = g->val[kl_arg(f, v, k).id];
+        return;
+    }
+    begin(g, &r, v, l);
+    uint32_t n = kl_layout_nreg(l), size = t->dim[r.axis];
+    for (uint32_t c = 0; c < r.ncomp; c++)
+        r.x[c] = kl_new_n(g->a, opnd, n);
+    for (uint32_t k = 0; k < m; k++) {
+        struct pval x = kl_px_in(g, kl_arg(f, v, k), l);
+        for (uint32_t i = 0; i < n; i++)
+            r.x[k][i] = kl_px_at(&x, i);
+    }
+    for (uint32_t i = 0; i < n && r.ncomp > m; i++)
+        r.x[m][i] = kl_px_once(g, CL_B32, "selp.b32 $, 1, 0, %s", live(&r, l, i, size));
+    run(&r);
+    for (uint32_t k = 0; k < m; k++)
+        give(&r, kl_px_fold_result(g, v, k), k);
+}
+
 void kl_px_reduce(struct pgen *g, kl_val v)
 {
     const kl_fn *f = g->f;
     const struct kl_ins *in = kl_in(f, v);
+    if (in->op == KL_OP_reduce_fn) {
+        reduce_fn(g, v);
+        return;
+    }
     kl_val a = kl_arg(f, v, 0);
     const struct kl_type *t = kl_type_of(f, a);
     struct pval x = g->val[a.id];
@@ -632,27 +722,11 @@ void kl_px_reduce(struct pgen *g, kl_val v)
             r.x[1][i] = !th ? kl_px_inreg(g, CL_B32, kl_px_int(g, rc))
                         : rc ? kl_px_once(g, CL_B32, "add.u32 $, %s, %u", th, rc)
                              : th;
-        } else if (r.fold == fold_block) {
-            if (p)
-                r.x[1][i] = kl_px_once(g, CL_B32, "selp.b32 $, 1, 0, %s", p);
         } else if (p) {
             e = kl_px_choose(g, r.c[0], p, e, kl_px_imm(g, r.e, neutral(r.op, r.e)));
         }
         r.x[0][i] = e;
     }
     run(&r);
-    uint32_t kept = 0;
-    const kl_layout *out = end_layout(g, &r, &kept);
-    opnd *res = r.x[arg ? 1 : 0];
-    if (kl_numel(kl_type_of(f, v)) == 1) {
-        g->val[v.id] = (struct pval){.r = res};
-        return;
-    }
-    uint32_t m = kl_layout_nreg(out);
-    struct pval y = {.l = out, .r = kl_new_n(g->a, opnd, m)};
-    for (uint32_t i = 0; i < m; i++)
-        y.r[i] = res[kl_deposit(i, kept)];
-    g->val[v.id] = y;
-    if (g->lay[v.id] && g->lay[v.id] != out)
-        g->val[v.id] = kl_px_to(g, &y, arg ? CL_B32 : r.c[0], g->lay[v.id]);
+    give(&r, v, arg ? 1 : 0);
 }

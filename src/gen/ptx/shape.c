@@ -284,6 +284,24 @@ static void extract_insert(struct pgen *g, kl_val v)
     kl_px_region_read(g, which);
 }
 
+/* An axis of a power of two, in registers and lanes: element x lies at the place of x with some
+ * bits turned. */
+static bool mirror(struct pgen *g, kl_val v)
+{
+    const struct pval *x = &g->val[kl_arg(g->f, v, 0).id];
+    uint32_t by, n = kl_layout_nreg(x->l);
+    if (g->lay[v.id] != x->l || !kl_layout_flip(x->l, (uint32_t)kl_in(g->f, v)->attr.index, &by) || by >> KL_WARP0)
+        return false;
+    opnd *r = kl_new_n(g->a, opnd, n), lane = kl_px_int(g, kl_place_lane(by));
+    for (uint32_t i = 0; i < n; i++) {
+        r[i] = x->r[i ^ kl_place_reg(by)];
+        if (kl_place_lane(by))
+            r[i] = kl_px_shfl(g, kl_px_vcls(g, v), r[i], true, lane);
+    }
+    set(g, v, x->l, r);
+    return true;
+}
+
 void kl_px_shape(struct pgen *g, kl_val v)
 {
     const kl_fn *f = g->f;
@@ -314,11 +332,10 @@ void kl_px_shape(struct pgen *g, kl_val v)
         }
         return;
     case KL_OP_flip:
-        if (!x->l) {
+        if (!x->l)
             set(g, v, NULL, x->r);
-            return;
-        }
-        through_shared(g, v);
+        else if (!mirror(g, v))
+            through_shared(g, v);
         return;
     case KL_OP_cat: through_shared(g, v); return;
     default: extract_insert(g, v); return;
