@@ -3,6 +3,7 @@
 BEGIN {
     print "/* made by tools/embed.awk */"
     print "#include \"lang/ast.h\"\n"
+    print "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
     print "static const struct { const char *name, *text; } table[] = {"
 }
 FNR == 1 {

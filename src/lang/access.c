@@ -170,6 +170,8 @@ static bool usable(kl_elab *e, const struct kl_arr *arr, kl_span s)
 
 kl_value kl_load(kl_elab *e, kl_value v, const kl_value *fill, const kl_value *mask, kl_span s)
 {
+    if (kl_in_fold(e, s, "a load"))
+        return kl_bad(s);
     struct kl_arr *arr = v.arr;
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];
@@ -214,6 +216,8 @@ kl_value kl_load(kl_elab *e, kl_value v, const kl_value *fill, const kl_value *m
 
 void kl_store(kl_elab *e, kl_value acc, kl_value v, const kl_value *mask, kl_span s)
 {
+    if (kl_in_fold(e, s, "a store"))
+        return;
     struct kl_arr *arr = acc.arr;
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];

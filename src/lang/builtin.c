@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 /* By KL_DG_...; those of functions of later versions are unknown until these come. */
-static const char *const designators[KL_NDESIG] = {"axis", "mask", "cache", "commutative", "precision"};
+static const char *const designators[KL_NDESIG] = {"axis", "mask", "cache", "commutative", "precision", "reverse"};
 enum { D_AXIS = 1 << KL_DG_AXIS, D_MASK = 1 << KL_DG_MASK, D_CACHE = 1 << KL_DG_CACHE,
-       D_COMM = 1 << KL_DG_COMM, D_PREC = 1 << KL_DG_PREC };
+       D_COMM = 1 << KL_DG_COMM, D_PREC = 1 << KL_DG_PREC, D_REV = 1 << KL_DG_REVERSE };
 
 static kl_value do_notyet(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
@@ -29,6 +29,8 @@ static const struct kl_builtin table[] = {
     {"ceil",         kl_call_math1,     KL_OP_ceil,       1, 1, 0, 0},
     {"clamp",        kl_call_fma,       0,                3, 3, 0, 0},
     {"coord",        kl_call_coord,     0,                2, 2, 0, 0},
+    {"cumprod",      kl_call_scan,      KL_OP_mul,        1, 1, D_AXIS | D_REV, 0},
+    {"cumsum",       kl_call_scan,      KL_OP_add,        1, 1, D_AXIS | D_REV, 0},
     {"cvt_nan",      kl_call_cvt,       KL_OP_convert_nan, 2, 2, 0, 0},
     {"cvt_sat",      kl_call_cvt,       KL_OP_convert,    2, 2, 0, 0},
     {"dot",          kl_call_dot,       0,                2, 3, D_PREC, 0},
@@ -61,16 +63,19 @@ static const struct kl_builtin table[] = {
     {"num_programs", kl_call_program,   KL_OP_num_programs, 1, 1, 0, 0},
     {"num_sms",      kl_call_program,   KL_OP_num_sms,    0, 0, 0, 0},
     {"permute",      kl_call_permute,   0,                1, 5, 0, 0},
+    {"philox",       kl_call_philox,    0,                2, 2, 0, 0},
     {"pow2ceil",     kl_call_pow2ceil,  0,                1, 1, 0, 0},
     {"prod",         kl_call_reduce,    KL_OP_mul,        1, 1, D_AXIS, 0},
     {"program_id",   kl_call_program,   KL_OP_program_id, 1, 1, 0, 0},
     {"range",        kl_call_range,     0,                1, 1, 0, 0},
+    {"rank",         kl_call_rank,      0,                1, 1, 0, 0},
     {"rcp_fast",     kl_call_rcp,       0,                1, 1, 0, 1},
     {"reduce",       kl_call_reduce_fn, 0,                2, 2, D_AXIS | D_COMM, 0},
     {"reshape",      kl_call_reshape,   0,                1, 5, 0, 0},
     {"rint",         kl_call_math1,     KL_OP_rint,       1, 1, 0, 0},
     {"rsqrt",        kl_call_math1,     KL_OP_rsqrt,      1, 1, 0, 0},
     {"rsqrt_fast",   kl_call_math1,     KL_OP_rsqrt,      1, 1, 0, 1},
+    {"scan",         kl_call_scan,      0,                2, 2, D_AXIS | D_REV, 0},
     {"sigmoid",      kl_call_math1,     KL_OP_sigmoid,    1, 1, 0, 0},
     {"sigmoid_fast", kl_call_math1,     KL_OP_sigmoid,    1, 1, 0, 1},
     {"size",         kl_call_size,      0,                2, 2, 0, 0},
@@ -86,11 +91,17 @@ static const struct kl_builtin table[] = {
 
 /* Part of the language, but of a later version. */
 static const char *const later[] = {
-    "argsort", "assert", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
+    "assert", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
     "atomic_or", "atomic_store", "atomic_xchg", "atomic_xor", "clz", "copysign", "cos", "ctz",
-    "cumprod", "cumsum", "expm1", "fmod", "gather", "histogram", "log1p",
-    "log2", "philox", "popcount", "pow", "print", "rand", "randint", "randn", "round", "scan", "sin",
-    "sort", "topk", "umulhi",
+    "expm1", "fmod", "gather", "log1p",
+    "log2", "popcount", "pow", "print", "randn", "round", "sin",
+    "umulhi",
+};
+
+/* Functions of the library, and the file that has them. */
+static const char *const library[][2] = {
+    {"argsort", "sort"}, {"gelu", "act"}, {"gelu_tanh", "act"}, {"histogram", "sort"}, {"rand", "random"},
+    {"randint", "random"}, {"relu", "act"}, {"silu", "act"}, {"sort", "sort"}, {"topk", "sort"},
 };
 
 static const struct kl_builtin *find(const char *name)
@@ -167,7 +178,7 @@ static bool take_args(kl_elab *e, const struct kl_builtin *b, const kl_node *n, 
 /* Functions that look at several elements of a tile. */
 static bool mixes(const struct kl_builtin *b, uint32_t args)
 {
-    static kl_builtin_fn *const all[] = {kl_call_reduce, kl_call_argmax, kl_call_reduce_fn, kl_call_dot,
+    static kl_builtin_fn *const all[] = {kl_call_reduce, kl_call_argmax, kl_call_reduce_fn, kl_call_scan, kl_call_dot,
                                          kl_call_broadcast, kl_call_reshape, kl_call_trans, kl_call_permute,
                                          kl_call_cat, kl_call_flip};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -206,9 +217,15 @@ kl_value kl_call(kl_elab *e, const kl_node *n)
                        "called", n->name);
                 return kl_bad(n->span);
             }
+        size_t lib = 0;
+        while (lib < sizeof library / sizeof *library && strcmp(library[lib][0], n->name) != 0)
+            lib++;
         if (s)
             kl_note(kl_err(e, KL_K0203, n->span, "`%s` is not a function", n->name), s->decl,
                     "declared here");
+        else if (lib < sizeof library / sizeof *library)
+            kl_note(kl_err(e, KL_K0203, n->name_span, "there is no function `%s` here", n->name), (kl_span){0, 0},
+                    "the library has one: #include <%s.kiln>", library[lib][1]);
         else
             kl_sym_need(e, n);
     } else if (b->fn == do_notyet) {

@@ -7,7 +7,7 @@
 enum { KL_MAX_ARGS = 10 };
 
 /* Designators that calls of built-ins may have. */
-enum { KL_DG_AXIS, KL_DG_MASK, KL_DG_CACHE, KL_DG_COMM, KL_DG_PREC, KL_NDESIG };
+enum { KL_DG_AXIS, KL_DG_MASK, KL_DG_CACHE, KL_DG_COMM, KL_DG_PREC, KL_DG_REVERSE, KL_NDESIG };
 
 /* The arguments of a call, sorted into positions and designators. */
 struct kl_args {
@@ -52,10 +52,16 @@ kl_value kl_shaped(kl_elab *e, kl_value v, enum kl_op op, uint32_t rank, const k
 kl_value kl_flatten(kl_elab *e, kl_value v, kl_span s);
 
 /* builtin_reduce.c */
-kl_builtin_fn kl_call_reduce, kl_call_minmax, kl_call_argmax, kl_call_reduce_fn, kl_call_dot;
+kl_builtin_fn kl_call_reduce, kl_call_minmax, kl_call_argmax, kl_call_dot;
+
+/* builtin_fold.c */
+kl_builtin_fn kl_call_reduce_fn, kl_call_scan;
+
+/* builtin_random.c */
+kl_builtin_fn kl_call_philox;
 
 /* builtin_array.c */
 kl_builtin_fn kl_call_load, kl_call_store, kl_call_inside, kl_call_coord, kl_call_given, kl_call_size,
-    kl_call_program, kl_call_bitcast, kl_call_cvt;
+    kl_call_rank, kl_call_program, kl_call_bitcast, kl_call_cvt;
 
 #endif

@@ -33,6 +33,8 @@ kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     bool has;
     if (a->n > 1)
         fill = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem);
+    if (fill.kind == KL_V_STRUCT)
+        kl_need_tile(e, &fill);
     if (!get_mask(e, a, &mask, &has) || acc.kind == KL_V_ERR || (a->n > 1 && fill.kind != KL_V_TILE))
         return kl_bad(a->s);
     return kl_load(e, acc, a->n > 1 ? &fill : NULL, has ? &mask : NULL, a->s);
@@ -44,8 +46,10 @@ kl_value kl_call_store(kl_elab *e, const struct kl_builtin *b, struct kl_args *a
     kl_value acc = get_access(e, a), v = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem), mask = {0};
     bool has;
     kl_value none = {.kind = KL_V_VOID, .span = a->s};
-    if (!get_mask(e, a, &mask, &has) || acc.kind == KL_V_ERR || v.kind != KL_V_TILE)
+    if (!get_mask(e, a, &mask, &has) || !kl_need_tile(e, &v) || acc.kind == KL_V_ERR) {
+        kl_mark_used(e, a->call); /* the value may only be known to the second phase */
         return kl_bad(a->s);
+    }
     kl_store(e, acc, v, has ? &mask : NULL, a->s);
     return none;
 }
@@ -95,7 +99,7 @@ kl_value kl_call_size(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     kl_value v = kl_expr(e, a->pos[0]), d = kl_arg_value(e, a, 1);
     int64_t k;
     bool known;
-    if (v.kind == KL_V_ACCESS)
+    if (v.kind == KL_V_ACCESS || v.kind == KL_V_STRUCT)
         v = kl_load_if_access(e, v);
     uint32_t rank = v.kind == KL_V_ARRAY ? v.arr->rank : v.rank;
     if (v.kind == KL_V_ERR || !kl_need_const(e, &d, "the dimension", &k, &known))
@@ -115,6 +119,16 @@ kl_value kl_call_size(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     if (!v.dim[k].n)
         r.known = false, r.sym = v.dim[k].sym;
     return r;
+}
+
+kl_value kl_call_rank(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
+{
+    (void)b;
+    kl_value v = kl_expr(e, a->pos[0]);
+    if (v.kind == KL_V_ARRAY)
+        return kl_int(v.arr->rank, a->s);
+    v = kl_load_if_access(e, v);
+    return v.kind == KL_V_TILE ? kl_int(v.rank, a->s) : kl_bad(a->s);
 }
 
 kl_value kl_call_program(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)

@@ -3,6 +3,8 @@
 
 static kl_value fold_axis(kl_elab *e, enum kl_op op, uint32_t redop, kl_value v, uint32_t axis, kl_span s)
 {
+    if (kl_in_fold(e, s, "a reduction"))
+        return kl_bad(s);
     kl_dim dim[KL_MAX_RANK];
     memcpy(dim, v.dim, sizeof dim);
     dim[axis] = kl_dim_of(1);
@@ -38,7 +40,7 @@ kl_value kl_call_reduce(kl_elab *e, const struct kl_builtin *b, struct kl_args *
         uint32_t axis;
         return kl_get_axis(e, a, &v, -1, &axis) ? fold_axis(e, KL_OP_reduce, b->op, v, axis, a->s) : kl_bad(a->s);
     }
-    for (uint32_t i = 0; i < v.rank; i++)
+    for (uint32_t i = 0; i < v.rank && v.kind == KL_V_TILE; i++)
         v = fold_axis(e, KL_OP_reduce, b->op, v, i, a->s);
     return to_scalar(e, v, a->s);
 }
@@ -79,92 +81,6 @@ kl_value kl_call_argmax(kl_elab *e, const struct kl_builtin *b, struct kl_args *
     return to_scalar(e, fold_axis(e, (enum kl_op)b->op, 0, kl_flatten(e, v, a->s), 0, a->s), a->s);
 }
 
-static bool flag(kl_elab *e, const kl_node *n, bool *out)
-{
-    *out = false;
-    if (!n)
-        return true;
-    kl_value v = kl_to_bool(e, kl_rvalue(e, n->kid[0]));
-    if (v.kind != KL_V_TILE)
-        return false;
-    if (!v.konst) {
-        kl_err(e, KL_K0306, n->span, "`.%s` must be a constant", n->name);
-        return false;
-    }
-    *out = v.known && v.bits;
-    return true;
-}
-
-/* reduce(x, f): the block of the operation is f expanded on two scalars */
-static kl_value fold_fn(kl_elab *e, kl_sym *fn, kl_value v, uint32_t axis, bool comm, kl_span s)
-{
-    kl_dim dim[KL_MAX_RANK];
-    memcpy(dim, v.dim, sizeof dim);
-    dim[axis] = kl_dim_of(1);
-    kl_blk saved = {0}, blk = {0};
-    kl_value p[2];
-    if (kl_emitting(e))
-        blk = kl_enter_block(e, &saved);
-    for (int i = 0; i < 2; i++) {
-        p[i] = kl_rt(e, (enum kl_elem)v.elem, 0, NULL, (kl_val){0}, s);
-        if (kl_emitting(e))
-            p[i].ir = kl_block_param(&e->b, kl_scalar(e->f, (enum kl_elem)v.elem));
-    }
-    kl_value r = kl_load_if_access(e, kl_expand_values(e, fn, p, 2, s));
-    if (r.kind == KL_V_TILE && r.rank) {
-        kl_err(e, KL_K0302, s, "`%s` must return a scalar to reduce with, not %s", fn->name, kl_dims_text(e, &r));
-        r = kl_bad(s);
-    }
-    r = kl_move(e, r, (enum kl_elem)v.elem, KL_MOVE, "the value of the function");
-    if (kl_emitting(e)) {
-        kl_val y = r.kind == KL_V_TILE ? kl_ir(e, &r) : (kl_val){0};
-        bool pure = !kl_block_uses_memory(e, blk);
-        if (y.id)
-            kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, &y, 1, (union kl_attr){0});
-        kl_leave_block(e, saved);
-        if (!pure && y.id) {
-            kl_err(e, KL_K0403, s, "`%s` reads or writes arrays, so one cannot reduce with it", fn->name);
-            return kl_bad(s);
-        }
-        if (!y.id)
-            return kl_bad(s);
-    }
-    if (r.kind != KL_V_TILE)
-        return kl_bad(s);
-    kl_value out = kl_rt(e, (enum kl_elem)v.elem, v.rank, dim, (kl_val){0}, s);
-    if (kl_emitting(e)) {
-        kl_val x = kl_ir(e, &v);
-        e->b.loc = s;
-        out.ir = kl_emit(&e->b, KL_OP_reduce_fn, kl_irtype(e, (enum kl_elem)v.elem, v.rank, dim), &x, 1,
-                         (union kl_attr){.redfn = {.blk = blk, .axis = (uint8_t)axis, .commutative = comm}});
-    }
-    return out;
-}
-
-kl_value kl_call_reduce_fn(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
-{
-    (void)b;
-    kl_value v = kl_concrete(e, kl_arg_value(e, a, 0));
-    kl_sym *fn = a->pos[1]->kind == KL_N_NAME ? kl_sym_find(e, a->pos[1]->name) : NULL;
-    if (!fn || fn->kind != KL_S_FUNC) {
-        kl_err(e, KL_K0403, a->pos[1]->span, "`reduce` takes the name of a function of two values");
-        return kl_bad(a->s);
-    }
-    bool comm;
-    if (!flag(e, a->desig[KL_DG_COMM], &comm) || v.kind != KL_V_TILE)
-        return kl_bad(a->s);
-    v = kl_promote(e, v);
-    uint32_t axis = 0;
-    if (a->desig[KL_DG_AXIS])
-        return kl_get_axis(e, a, &v, -1, &axis) ? fold_fn(e, fn, v, axis, comm, a->s) : kl_bad(a->s);
-    if (!comm)
-        v = v.rank ? fold_fn(e, fn, kl_flatten(e, v, a->s), 0, comm, a->s) : v;
-    else
-        for (uint32_t i = 0; i < v.rank && v.kind == KL_V_TILE; i++)
-            v = fold_fn(e, fn, v, i, comm, a->s);
-    return v.kind == KL_V_TILE ? to_scalar(e, v, a->s) : v;
-}
-
 /* ---- dot ---- */
 
 static enum kl_elem dot_acc(enum kl_elem el)
@@ -182,7 +98,7 @@ kl_value kl_call_dot(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
         kl_err(e, KL_K0801, prec->span, "`.precision` other than ieee is not yet supported");
         return kl_bad(a->s);
     }
-    if (x.kind != KL_V_TILE || y.kind != KL_V_TILE || c.kind != KL_V_TILE)
+    if (x.kind != KL_V_TILE || y.kind != KL_V_TILE || c.kind != KL_V_TILE || kl_in_fold(e, a->s, "`dot`"))
         return kl_bad(a->s);
     if (x.elem && y.elem && x.elem != y.elem) {
         struct kl_diag *g = kl_err(e, KL_K0404, a->s, "`dot` of %s with %s: both must have one type",

@@ -38,8 +38,8 @@ static bool spread_taint(kl_elab *e, struct kl_fctx *fx, const kl_node *n)
     const char *name = NULL;
     if (n->kind == KL_N_VAR && n->nkid > 2 && kl_mentions_taint(fx, n->kid[2]))
         name = n->name;
-    if (n->kind == KL_N_ASSIGN && n->kid[0] && n->kid[0]->kind == KL_N_NAME && kl_mentions_taint(fx, n->kid[1]))
-        name = n->kid[0]->name;
+    if (n->kind == KL_N_ASSIGN && n->kid[0] && n->kid[0]->kind != KL_N_INDEX && kl_mentions_taint(fx, n->kid[1]))
+        name = kl_assigned_name(n);
     if (name && !kl_tainted(fx, name)) {
         kl_push(e->a, &fx->taint, name);
         changed = true;
@@ -56,11 +56,21 @@ static void widen_params(kl_elab *e, struct kl_fctx *fx)
     while (spread_taint(e, fx, body))
         ;
     for (kl_sym *s = e->scope->head; s; s = s->next) {
-        if (s->kind != KL_S_VAR || s->val.kind != KL_V_TILE || !kl_tainted(fx, s->name) || !kl_assigns(body, s->name))
+        if (s->kind != KL_S_VAR || !kl_tainted(fx, s->name) || !kl_assigns(body, s->name))
             continue;
         bool scalar = false;
         for (uint32_t i = 0; i < params->nkid; i++)
             scalar |= params->kid[i]->name == s->name && !params->kid[i]->kid[1];
+        if (s->val.kind == KL_V_STRUCT && s->val.st->tag) {
+            kl_value v = kl_struct_read(e, s->var, &s->val, s->decl);
+            v = kl_struct_lift(e, v, fx->lift_rank, fx->lift_dim);
+            if (v.kind == KL_V_STRUCT) {
+                kl_struct_assign(e, s->var, &v);
+                s->val = kl_struct_type(e, &v);
+            }
+        }
+        if (s->val.kind != KL_V_TILE)
+            continue;
         kl_value v = s->val;
         v.ir = e->var.v[s->var].ir;
         v = scalar ? kl_stretch(e, v, fx->lift_rank, fx->lift_dim) : v;
@@ -94,7 +104,7 @@ static enum kl_elem param_elem(kl_elab *e, const kl_node *type, enum kl_elem arg
 }
 
 /* Unify one declared size with what the argument has. */
-static bool bind_size(kl_elab *e, const kl_node *n, kl_value have, kl_span at, const char *pname)
+bool kl_bind_size(kl_elab *e, const kl_node *n, kl_value have, kl_span at, const char *pname)
 {
     if (n->kind == KL_N_NAME && !kl_sym_find(e, n->name)) {
         kl_sym *s = kl_sym_add(e, have.konst ? KL_S_CONST : KL_S_VAR, n->name, n->span);
@@ -119,7 +129,7 @@ static bool bind_size(kl_elab *e, const kl_node *n, kl_value have, kl_span at, c
     return true;
 }
 
-static kl_value dim_value(kl_dim d, kl_span s)
+kl_value kl_dim_value(kl_dim d, kl_span s)
 {
     kl_value v = kl_int(d.n, s);
     if (!d.n)
@@ -164,7 +174,7 @@ static bool bind_array(kl_elab *e, const kl_node *p, kl_value v)
         return false;
     }
     for (uint32_t i = 0; dims && i < dims->nkid; i++)
-        if (dims->kid[i] && !bind_size(e, dims->kid[i], arr->ext[i], v.span, p->name))
+        if (dims->kid[i] && !kl_bind_size(e, dims->kid[i], arr->ext[i], v.span, p->name))
             return false;
     kl_sym *s = kl_sym_add(e, KL_S_ARRAY, p->name, p->name_span);
     s->arr = arr;
@@ -174,7 +184,7 @@ static bool bind_array(kl_elab *e, const kl_node *p, kl_value v)
 
 static bool bind_const(kl_elab *e, const kl_node *p, kl_value v)
 {
-    if (v.kind != KL_V_TILE)
+    if (!kl_need_tile(e, &v))
         return false;
     if (!v.konst) {
         kl_note(kl_err(e, KL_K0306, v.span, "`%s` is constexpr and needs a constant", p->name),
@@ -198,9 +208,54 @@ static bool bind_const(kl_elab *e, const kl_node *p, kl_value v)
     return true;
 }
 
+static bool join_lift(kl_elab *e, struct kl_fctx *fx, const kl_value *v, const char *name)
+{
+    if (!kl_broadcast_shape(e, &(uint32_t){fx->lift_rank}, fx->lift_dim, v, fx->call))
+        return false;
+    if (v->rank > fx->lift_rank)
+        fx->lift_rank = v->rank;
+    fx->lifted = true;
+    kl_push(e->a, &fx->taint, name);
+    return true;
+}
+
+/* A struct of scalars that is given with tiles lifts, as a scalar does. */
+static bool bind_struct(kl_elab *e, struct kl_fctx *fx, const kl_node *p, kl_value v)
+{
+    if (v.kind != KL_V_STRUCT)
+        v = kl_load_if_access(e, v);
+    if (v.kind == KL_V_ERR)
+        return false;
+    if (!is_auto(p->kid[0])) {
+        const kl_sym *tag = kl_struct_need(e, p->kid[0]);
+        kl_value all = {.kind = KL_V_TILE};
+        uint32_t rank = 0;
+        if (!tag || !kl_struct_is(e, &v, tag, kl_printf(e->a, "the argument for `%s`", p->name)))
+            return false;
+        if (p->nkid > 1 && p->kid[1]) {
+            kl_err(e, KL_K0223, p->kid[1]->span, "there are no arrays or tiles of structs");
+            return false;
+        }
+        if (kl_struct_shape(e, &v, &rank, all.dim, v.span) && rank) {
+            all.rank = (uint8_t)rank;
+            if (!join_lift(e, fx, &all, p->name))
+                return false;
+        }
+    }
+    kl_sym *s = kl_sym_add(e, KL_S_VAR, p->name, p->name_span);
+    s->used = true;
+    s->isconst = p->flags & KL_NF_CONST;
+    s->val = kl_struct_type(e, &v);
+    s->var = kl_struct_slots(e, &v, KL_DEF);
+    kl_struct_assign(e, s->var, &v);
+    return true;
+}
+
 static bool bind_value(kl_elab *e, struct kl_fctx *fx, const kl_node *p, kl_value v)
 {
     const kl_node *dims = p->nkid > 1 ? p->kid[1] : NULL;
+    if (kl_is_struct_type(p->kid[0]) || (v.kind == KL_V_STRUCT && is_auto(p->kid[0])))
+        return bind_struct(e, fx, p, v);
     v = kl_load_if_access(e, v);
     if (v.kind != KL_V_TILE)
         return false;
@@ -224,15 +279,11 @@ static bool bind_value(kl_elab *e, struct kl_fctx *fx, const kl_node *p, kl_valu
             return false;
         }
         for (uint32_t i = 0; i < dims->nkid; i++)
-            if (dims->kid[i] && !bind_size(e, dims->kid[i], dim_value(v.dim[i], v.span), v.span, p->name))
+            if (dims->kid[i] && !kl_bind_size(e, dims->kid[i], kl_dim_value(v.dim[i], v.span), v.span, p->name))
                 return false;
     } else if (!is_auto(p->kid[0]) && v.rank) {
-        if (!kl_broadcast_shape(e, &(uint32_t){fx->lift_rank}, fx->lift_dim, &v, fx->call))
+        if (!join_lift(e, fx, &v, p->name))
             return false;
-        if (v.rank > fx->lift_rank)
-            fx->lift_rank = v.rank;
-        fx->lifted = true;
-        kl_push(e->a, &fx->taint, p->name);
     }
     kl_sym *s = kl_sym_add(e, KL_S_VAR, p->name, p->name_span);
     s->used = true;
@@ -248,7 +299,7 @@ static bool bind_value(kl_elab *e, struct kl_fctx *fx, const kl_node *p, kl_valu
 static kl_value expr_for(kl_elab *e, const kl_node *n, const kl_node *p)
 {
     const kl_node *t = p->kind == KL_N_PARAM ? p->kid[0] : NULL;
-    enum kl_elem el = t && t->kind == KL_N_TYPE ? kl_elem_by_name(t->name, (uint32_t)strlen(t->name)) : KL_elem_none;
+    enum kl_elem el = t && t->kind == KL_N_TYPE && !kl_is_struct_type(t) ? kl_elem_by_name(t->name, (uint32_t)strlen(t->name)) : KL_elem_none;
     e->want = n->kind == KL_N_COND ? (uint8_t)el : 0;
     return kl_expr(e, n);
 }
@@ -289,8 +340,12 @@ static kl_value run_body(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
     const kl_node *body = fn->node->kid[2], *type = fn->node->kid[0];
     bool ok = true;
     fx->isvoid = type->kind == KL_N_TYPE && strcmp(type->name, "void") == 0;
-    if (!fx->isvoid && !is_auto(type))
+    if (kl_is_struct_type(type)) {
+        fx->ret_struct = kl_struct_need(e, type);
+        ok = fx->ret_struct != NULL;
+    } else if (!fx->isvoid && !is_auto(type)) {
         fx->ret_elem = (uint8_t)kl_eval_type(e, type, &ok);
+    }
     if (!ok)
         return kl_bad(fx->call);
     if (!fx->isvoid && !kl_returns(body)) {
@@ -305,6 +360,14 @@ static kl_value run_body(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
             no = kl_cst(&e->b, kl_scalar(e->f, KL_bool), 0);
         fx->ret = kl_var_new(e, no, KL_DEF);
         fx->retval = kl_var_new(e, (kl_val){0}, KL_UNDEF);
+        fx->nret = kl_nslots(&fx->ret_type);
+        for (uint32_t i = 1; i < fx->nret; i++)
+            kl_var_new(e, (kl_val){0}, KL_UNDEF);
+        for (uint32_t i = 0; kl_emitting(e) && fx->ret_type.kind == KL_V_STRUCT && i < fx->ret_type.st->n; i++) {
+            const kl_value *t = &fx->ret_type.st->m[i].v;
+            e->var.v[fx->retval + i].ir =
+                kl_cst(&e->b, kl_irtype(e, (enum kl_elem)t->elem, t->rank, t->dim), 0);
+        }
         if (kl_emitting(e) && fx->ret_type.kind == KL_V_TILE) {
             const kl_value *t = &fx->ret_type;
             e->var.v[fx->retval].ir =
@@ -315,7 +378,9 @@ static kl_value run_body(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
     kl_value v = fx->result;
     if (fx->isvoid)
         return (kl_value){.kind = KL_V_VOID, .span = fx->call};
-    if (fx->ret && fx->has_value) {
+    if (fx->ret && fx->has_value && fx->ret_type.kind == KL_V_STRUCT) {
+        v = kl_emitting(e) ? kl_struct_read(e, fx->retval, &fx->ret_type, fx->call) : fx->ret_type;
+    } else if (fx->ret && fx->has_value) {
         v = fx->ret_type;
         v.ir = e->var.v[fx->retval].ir;
     }
@@ -330,7 +395,7 @@ static void find_result(kl_elab *e, struct kl_fctx *fx, kl_sym *fn)
     fx->ret_type.kind = KL_V_ERR;
     if (type->kind == KL_N_TYPE && strcmp(type->name, "void") == 0)
         return;
-    if (!is_auto(type)) {
+    if (!is_auto(type) && !kl_is_struct_type(type)) {
         bool ok;
         e->quiet++; /* run_body says it */
         enum kl_elem el = kl_eval_type(e, type, &ok);

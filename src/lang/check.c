@@ -41,8 +41,8 @@ static enum kl_elem declared_elem(kl_elab *e, const kl_node *p, bool *ok)
         *ok = false;
         return KL_elem_none;
     }
-    if (t && t->flags & KL_NF_STRUCT) {
-        kl_err(e, KL_K0801, t->span, "structs are not yet supported");
+    if (kl_is_struct_type(t)) {
+        kl_err(e, KL_K0223, t->span, "a parameter of a kernel is an array or a scalar, not a struct");
         *ok = false;
         return KL_elem_none;
     }

@@ -39,6 +39,41 @@ static void declare_const(kl_elab *e, const kl_node *v, const kl_node *type)
     s->val = x;
 }
 
+/* A variable of struct type: x is its value, VOID without one. */
+static void declare_struct(kl_elab *e, const kl_node *v, const kl_node *type, bool isconst, kl_value x)
+{
+    bool init = x.kind != KL_V_VOID, ok = x.kind != KL_V_ERR;
+    bool each = e->fx && e->fx->lifted && kl_tainted(e->fx, v->name) && kl_assigns(e->fx->fn->kid[2], v->name);
+    if (v->kid[0]) {
+        kl_err(e, KL_K0223, v->kid[0]->span, "there are no tiles of structs; a struct of scalars holds tiles where "
+               "its value does");
+        ok = false;
+    }
+    if (kl_is_struct_type(type)) {
+        const kl_sym *tag = kl_struct_need(e, type);
+        if (tag && init && ok)
+            ok = kl_struct_is(e, &x, tag, kl_printf(e->a, "the value of `%s`", v->name));
+        else if (tag && ok)
+            x = kl_struct_unset(e, tag, v->span);
+        ok &= tag != NULL && x.kind == KL_V_STRUCT;
+    }
+    if (ok && each) /* holds any element's later */
+        x = init ? kl_struct_lift(e, x, e->fx->lift_rank, e->fx->lift_dim)
+                 : kl_struct_spread(e, x, e->fx->lift_rank, e->fx->lift_dim);
+    ok &= x.kind == KL_V_STRUCT;
+    kl_sym *s = kl_sym_add(e, KL_S_VAR, v->name, v->name_span);
+    s->isconst = isconst && init;
+    if (!ok) {
+        s->val = kl_bad(v->span);
+        s->var = kl_var_new(e, (kl_val){0}, KL_DEF);
+        return;
+    }
+    s->val = kl_struct_type(e, &x);
+    s->var = kl_struct_slots(e, &x, init ? KL_DEF : KL_UNDEF);
+    if (init)
+        kl_struct_assign(e, s->var, &x);
+}
+
 static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type, bool isconst)
 {
     const kl_node *dims = v->nkid > 0 ? v->kid[0] : NULL, *init = v->nkid > 2 ? v->kid[2] : NULL;
@@ -46,11 +81,21 @@ static void declare_var(kl_elab *e, const kl_node *v, const kl_node *type, bool 
     if (v->nkid > 1 && v->kid[1])
         kl_err(e, KL_K0317, v->kid[1]->span, "a tile has no strides; `global` declares a view of memory");
     kl_value t = {.kind = KL_V_TILE, .span = v->span};
+    if (kl_is_struct_type(type)) {
+        declare_struct(e, v, type, isconst, init ? kl_any(e, init) : (kl_value){.kind = KL_V_VOID});
+        return;
+    }
     if (!isauto)
         t.elem = (uint8_t)kl_eval_type(e, type, &ok);
     kl_value x = init ? kl_rvalue_for(e, init, (enum kl_elem)t.elem) : (kl_value){.kind = KL_V_VOID};
     if (init && init->kind == KL_N_UNARY && init->op == KL_TK_AND)
         ok = false;
+    if (isauto && x.kind == KL_V_STRUCT) {
+        declare_struct(e, v, type, isconst, x);
+        return;
+    }
+    if (x.kind == KL_V_STRUCT)
+        kl_need_tile(e, &x);
     bool each = e->fx && e->fx->lifted && kl_tainted(e->fx, v->name);
     if (isauto) {
         if (!init) {
@@ -174,6 +219,9 @@ void kl_assign(kl_elab *e, const kl_node *n)
     const kl_node *r = n->kind == KL_N_INCDEC ? &one : n->kid[1];
     if (l->kind == KL_N_INDEX)
         base = l->kid[0];
+    const kl_node *member = base->kind == KL_N_MEMBER && base->kid[0]->kind == KL_N_NAME ? base : NULL;
+    if (member)
+        base = base->kid[0];
     if (base->kind != KL_N_NAME) {
         if (base->kind != KL_N_ERROR)
             kl_err(e, KL_K0319, l->span, "this cannot be assigned to");
@@ -187,11 +235,13 @@ void kl_assign(kl_elab *e, const kl_node *n)
         kl_rvalue(e, r);
         return;
     }
-    if (s->kind == KL_S_ARRAY && l->kind == KL_N_INDEX) {
+    if (s->kind == KL_S_ARRAY && l->kind == KL_N_INDEX && !member) {
         kl_value acc = kl_expr(e, l);
         kl_value v = kl_rvalue_for(e, r, n->op == KL_TK_ASSIGN ? (enum kl_elem)acc.elem : KL_elem_none);
-        if (acc.kind != KL_V_ACCESS || v.kind != KL_V_TILE)
+        if (!kl_need_tile(e, &v) || acc.kind != KL_V_ACCESS) {
+            kl_mark_used(e, n); /* the value may only be known to the second phase */
             return;
+        }
         if (n->op != KL_TK_ASSIGN)
             v = update(e, n, kl_load(e, acc, NULL, NULL, l->span), v);
         v.span = r->span;
@@ -199,7 +249,7 @@ void kl_assign(kl_elab *e, const kl_node *n)
         return;
     }
     if (s->kind != KL_S_VAR) {
-        static const char *const what[] = {"", "a constant", "a type", "an array", "a function"};
+        static const char *const what[] = {"", "a constant", "a type", "an array", "a function", "a struct"};
         struct kl_diag *g = kl_err(e, KL_K0319, l->span, "`%s` is %s and cannot be assigned to", s->name,
                                    what[s->kind]);
         kl_note(g, s->decl, "declared here");
@@ -214,7 +264,41 @@ void kl_assign(kl_elab *e, const kl_node *n)
         kl_rvalue(e, r);
         return;
     }
-    kl_value cur = s->val;
+    const kl_value *own = &s->val;
+    uint32_t slot = s->var;
+    const char *name = s->name;
+    if (member && own->kind != KL_V_ERR) {
+        int i = -1;
+        if (own->kind == KL_V_STRUCT)
+            i = kl_member_index(e, own->st, member->name, member->name_span);
+        else
+            kl_err(e, KL_K0220, member->span, "only a struct has members, and `%s` is %s", s->name,
+                   kl_type_text(e, own));
+        if (i < 0) {
+            kl_any(e, r);
+            return;
+        }
+        own = &s->val.st->m[i].v;
+        slot += (uint32_t)i;
+        name = kl_printf(e->a, "%s.%s", s->name, member->name);
+        base = member;
+    }
+    if (own->kind == KL_V_STRUCT) {
+        if (l->kind == KL_N_INDEX || n->op != KL_TK_ASSIGN) {
+            kl_err(e, KL_K0222, l->span, "`%s` is a struct %s; name a member", s->name, own->st->name);
+            kl_any(e, r);
+            return;
+        }
+        kl_value x = kl_any(e, r);
+        x.span = r->span;
+        x = kl_struct_fit(e, x, own, kl_printf(e->a, "the value assigned to `%s`", s->name));
+        if (x.kind == KL_V_STRUCT)
+            kl_struct_assign(e, slot, &x);
+        for (uint32_t i = 0; i < own->st->n; i++)
+            e->var.v[slot + i].def = KL_DEF;
+        return;
+    }
+    kl_value cur = *own;
     bool whole = l->kind != KL_N_INDEX && n->op == KL_TK_ASSIGN;
     kl_value v;
     if (whole) {
@@ -233,16 +317,20 @@ void kl_assign(kl_elab *e, const kl_node *n)
             v = acc && v.kind == KL_V_TILE ? kl_tile_replace(e, cur, acc, v, l->span) : kl_bad(l->span);
         }
     }
-    if (s->val.kind == KL_V_TILE && v.kind == KL_V_TILE) {
+    if (v.kind == KL_V_STRUCT) {
+        v.span = r->span;
+        kl_need_tile(e, &v);
+    }
+    if (own->kind == KL_V_TILE && v.kind == KL_V_TILE) {
         if (whole || l->kind != KL_N_INDEX) {
-            const char *what = kl_printf(e->a, "the value assigned to `%s`", s->name);
+            const char *what = kl_printf(e->a, "the value assigned to `%s`", name);
             v.span = r->span;
-            v = kl_move(e, v, (enum kl_elem)s->val.elem, KL_MOVE, what);
-            v = kl_fit(e, v, s->val.rank, s->val.dim, what);
+            v = kl_move(e, v, (enum kl_elem)own->elem, KL_MOVE, what);
+            v = kl_fit(e, v, own->rank, own->dim, what);
         }
         if (v.kind == KL_V_TILE)
-            e->var.v[s->var].ir = kl_ir(e, &v);
+            e->var.v[slot].ir = kl_ir(e, &v);
     }
-    e->var.v[s->var].def = KL_DEF;
+    e->var.v[slot].def = KL_DEF;
 }
 

@@ -86,7 +86,8 @@ static void add_constants(kl_elab *e, bool lib)
 {
     for (uint32_t i = 0; i < e->m->root->nkid; i++) {
         const kl_node *n = e->m->root->kid[i];
-        if ((n->kind == KL_N_DECL || n->kind == KL_N_TYPEDECL || n->kind == KL_N_SASSERT) &&
+        if ((n->kind == KL_N_DECL || n->kind == KL_N_TYPEDECL || n->kind == KL_N_SASSERT ||
+             n->kind == KL_N_STRUCT) &&
             from_library(e, n) == lib)
             kl_stmt(e, n);
     }
@@ -129,7 +130,7 @@ kl_sym *kl_sym_add(kl_elab *e, int kind, const char *name, kl_span decl)
     uint32_t levels = e->mode == KL_BIND ? 0 : e->scope->body ? 3 : 1; /* block, expansion, parameters */
     for (kl_scope *c = e->scope; c && levels; c = c->outer, levels--)
         for (kl_sym *s = c->head; s; s = s->next)
-            if (s->name == name) {
+            if (s->name == name && (s->kind == KL_S_STRUCT) == (kind == KL_S_STRUCT)) {
                 kl_note(kl_err(e, KL_K0202, decl, "`%s` is declared twice in this block", name), s->decl,
                         "first declared here");
                 c = e->file; /* once is enough */
@@ -149,7 +150,16 @@ kl_sym *kl_sym_find(kl_elab *e, const char *name)
 {
     for (kl_scope *c = e->scope; c; c = c->outer)
         for (kl_sym *s = c->head; s; s = s->next)
-            if (s->name == name) /* interned */
+            if (s->name == name && s->kind != KL_S_STRUCT) /* interned */
+                return s;
+    return NULL;
+}
+
+kl_sym *kl_tag_find(kl_elab *e, const char *name)
+{
+    for (kl_scope *c = e->scope; c; c = c->outer)
+        for (kl_sym *s = c->head; s; s = s->next)
+            if (s->name == name && s->kind == KL_S_STRUCT)
                 return s;
     return NULL;
 }
@@ -166,7 +176,7 @@ kl_sym *kl_sym_need(kl_elab *e, const kl_node *n)
     uint32_t k = 0;
     for (kl_scope *c = e->scope; c; c = c->outer)
         for (kl_sym *t = c->head; t && k < MAX; t = t->next)
-            if ((t->kind == KL_S_FUNC) == (n->kind == KL_N_CALL))
+            if ((t->kind == KL_S_FUNC) == (n->kind == KL_N_CALL) && t->kind != KL_S_STRUCT)
                 names[k++] = t->name;
     static const char *const literals[] = {"inf", "nan", "true", "false"};
     if (n->kind == KL_N_CALL)

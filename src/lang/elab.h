@@ -19,7 +19,7 @@ typedef struct kl_dim {
     uint32_t sym; /* else: symbol, or 0 */
 } kl_dim;
 
-enum { KL_V_ERR, KL_V_TILE, KL_V_ARRAY, KL_V_ACCESS, KL_V_VOID };
+enum { KL_V_ERR, KL_V_TILE, KL_V_ARRAY, KL_V_ACCESS, KL_V_VOID, KL_V_STRUCT };
 
 typedef struct kl_value {
     uint8_t kind, elem, rank; /* elem 0: unknown (CHECK) */
@@ -37,8 +37,17 @@ typedef struct kl_value {
     kl_val ir;                /* LOWER: set unless konst */
     struct kl_arr *arr;       /* ARRAY, ACCESS */
     struct kl_access *acc;    /* ACCESS */
+    struct kl_sval *st;       /* STRUCT */
     kl_span span;
 } kl_value;
+
+/* A struct value: a tile for each member. */
+struct kl_sval {
+    const struct kl_sym *tag; /* NULL: of a built-in function */
+    const char *name;
+    uint32_t n;
+    struct { const char *name; kl_value v; } m[];
+};
 
 /* An array: a parameter, or a view declared in the source. */
 struct kl_arr {
@@ -63,17 +72,18 @@ struct kl_access {
     bool bad;                      /* counts unknown because of an error */
 };
 
-enum { KL_S_VAR, KL_S_CONST, KL_S_TYPE, KL_S_ARRAY, KL_S_FUNC };
+enum { KL_S_VAR, KL_S_CONST, KL_S_TYPE, KL_S_ARRAY, KL_S_FUNC, KL_S_STRUCT };
 
 typedef struct kl_sym {
     uint8_t kind, elem; /* TYPE: elem, 0 unknown */
     bool used, param, lib, isconst;
     const char *name;
     kl_span decl;
-    uint32_t var;         /* VAR: index in e->var */
+    uint32_t var;         /* VAR: index in e->var; of a struct: of its first member, others follow */
     kl_value val;         /* CONST; VAR: its type and shape */
     struct kl_arr *arr;
-    kl_node *node;        /* FUNC; PARAM of the kernel */
+    kl_node *node;        /* FUNC; PARAM of the kernel; STRUCT */
+    struct kl_scope *home; /* STRUCT: where its sizes and types are looked up */
     struct kl_sym *next;  /* in its scope */
 } kl_sym;
 
@@ -112,13 +122,15 @@ struct kl_fctx {
     kl_span call;
     struct kl_loopctx *loop;
     uint32_t ret;      /* variable: has returned; 0: no early return */
-    uint32_t retval;   /* variable; 0: none yet */
+    uint32_t retval;   /* variable; 0: none yet; of a struct: the first of its members' */
+    uint32_t nret;     /* slots of retval */
     bool has_value;    /* a return gave a value */
     bool kernel, isvoid, lifted;
     uint8_t lift_rank;
     kl_dim lift_dim[KL_MAX_RANK];
     KL_VEC(const char *) taint; /* lifted: names whose value varies by element */
-    uint8_t ret_elem;           /* declared; 0: auto */
+    uint8_t ret_elem;           /* declared; 0: auto, or a struct: */
+    const kl_sym *ret_struct;
     kl_value ret_type;          /* type and shape of the result once known */
     kl_value result;
     uint32_t depth;
@@ -146,6 +158,7 @@ typedef struct kl_elab {
     KL_VEC(struct kl_saved) pool; /* of copies of var, for reuse */
     uint32_t saved;    /* those in use */
     bool gave_up;      /* a limit was passed: what is wrong from here on follows from that */
+    const kl_sym *folding; /* the function that a reduction or scan is expanding */
     KL_VEC(struct kl_said) said; /* a function expanded often is wrong once */
 } kl_elab;
 
@@ -162,6 +175,7 @@ void kl_scope_push(kl_elab *e, kl_scope *outer); /* NULL: the present scope */
 void kl_scope_pop(kl_elab *e);
 kl_sym *kl_sym_add(kl_elab *e, int kind, const char *name, kl_span decl); /* reports redefinition */
 kl_sym *kl_sym_find(kl_elab *e, const char *name);
+kl_sym *kl_tag_find(kl_elab *e, const char *name); /* a struct */
 kl_sym *kl_sym_need(kl_elab *e, const kl_node *n); /* reports unknown names, proposes the nearest */
 uint32_t kl_symbol(kl_elab *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *kl_const_text(kl_elab *e, const kl_value *v);
@@ -219,7 +233,10 @@ bool kl_need_const(kl_elab *e, const kl_value *v, const char *what, int64_t *out
 /* ---- expr.c ---- */
 kl_value kl_expr(kl_elab *e, const kl_node *n);       /* any value; ARRAY and ACCESS stay */
 kl_value kl_rvalue(kl_elab *e, const kl_node *n);     /* a tile: accesses are loaded */
-kl_value kl_rvalue_for(kl_elab *e, const kl_node *n, enum kl_elem el); /* to be moved to el */
+kl_value kl_any(kl_elab *e, const kl_node *n);        /* a tile or a struct */
+kl_value kl_rvalue_for(kl_elab *e, const kl_node *n, enum kl_elem el); /* either, to be moved to el */
+/* v, a struct or anything else, as a tile; false: reported */
+bool kl_need_tile(kl_elab *e, kl_value *v);
 kl_value kl_load_if_access(kl_elab *e, kl_value v);
 kl_value kl_scalar_i64(kl_elab *e, const kl_node *n, const char *what);
 kl_value kl_as_i64(kl_elab *e, kl_value v, const kl_node *n, const char *what);
@@ -228,6 +245,37 @@ enum kl_elem kl_eval_type(kl_elab *e, const kl_node *n, bool *ok); /* 0 with ok:
 /* if c, with a value from each block (yields are added here) */
 kl_val kl_emit_if(kl_elab *e, kl_val cond, kl_blk t, kl_blk f, kl_val tv, kl_val fv, kl_typ type);
 bool kl_eval_dim(kl_elab *e, const kl_node *n, const char *what, kl_dim *out);
+
+/* ---- struct.c ---- */
+static inline bool kl_is_struct_type(const kl_node *n) { return n && n->kind == KL_N_TYPE && n->flags & KL_NF_STRUCT; }
+void kl_struct_declare(kl_elab *e, const kl_node *n);
+kl_sym *kl_struct_need(kl_elab *e, const kl_node *type); /* NULL: reported */
+kl_value kl_literal(kl_elab *e, const kl_node *n);
+kl_value kl_member(kl_elab *e, const kl_node *n);
+/* Index of a member; -1: reported at `at`. */
+int kl_member_index(kl_elab *e, const struct kl_sval *st, const char *name, kl_span at);
+/* A struct of one of the language's types from a value for each member. */
+kl_value kl_struct_build(kl_elab *e, const kl_sym *tag, const kl_value *m, kl_span s);
+/* The same struct with other values: m is copied. */
+kl_value kl_struct_with(kl_elab *e, const struct kl_sval *st, const kl_value *m, kl_span s);
+/* Is v of the struct `tag` (of the one that `like` is)?  false: reported. */
+bool kl_struct_is(kl_elab *e, const kl_value *v, const kl_sym *tag, const char *what);
+/* v with the types and shapes of `like`. */
+kl_value kl_struct_fit(kl_elab *e, kl_value v, const kl_value *like, const char *what);
+/* Members that are declared as scalars, to a shape. */
+kl_value kl_struct_lift(kl_elab *e, kl_value v, uint32_t rank, const kl_dim *dim);
+/* Does the struct lift: are its members declared as scalars?  With it, their common shape. */
+bool kl_struct_shape(kl_elab *e, const kl_value *v, uint32_t *rank, kl_dim *dim, kl_span at);
+kl_value kl_struct_type(kl_elab *e, const kl_value *v); /* types and shapes only */
+kl_value kl_struct_unset(kl_elab *e, const kl_sym *tag, kl_span s); /* of a declaration without a value */
+/* The same of a type: members that are declared as scalars have the shape. */
+kl_value kl_struct_spread(kl_elab *e, kl_value v, uint32_t rank, const kl_dim *dim);
+uint32_t kl_struct_slots(kl_elab *e, const kl_value *v, int def); /* new slots; the first */
+void kl_struct_assign(kl_elab *e, uint32_t slot, const kl_value *v);
+/* What the slots hold, with types from `type`. */
+kl_value kl_struct_read(kl_elab *e, uint32_t slot, const kl_value *type, kl_span s);
+kl_value kl_struct_select(kl_elab *e, kl_value c, kl_value a, kl_value b, kl_span s);
+static inline uint32_t kl_nslots(const kl_value *v) { return v->kind == KL_V_STRUCT ? v->st->n : 1; }
 
 /* ---- access.c ---- */
 kl_value kl_index(kl_elab *e, const kl_node *n);
@@ -254,6 +302,11 @@ kl_value kl_expand_values(kl_elab *e, kl_sym *fn, const kl_value *arg, uint32_t 
 /* In a lifted expansion: is the name's value, or part of the expression, one per element? */
 bool kl_tainted(const struct kl_fctx *fx, const char *name);
 bool kl_mentions_taint(const struct kl_fctx *fx, const kl_node *n);
+
+bool kl_bind_size(kl_elab *e, const kl_node *n, kl_value have, kl_span at, const char *pname);
+kl_value kl_dim_value(kl_dim d, kl_span s);
+/* Inside the function of a reduction or scan, which may not do this: true, and reported. */
+bool kl_in_fold(kl_elab *e, kl_span s, const char *what);
 
 /* ---- stmt.c ---- */
 void kl_stmt(kl_elab *e, const kl_node *n);

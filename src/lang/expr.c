@@ -4,8 +4,23 @@
 #include <math.h>
 #include <stdlib.h>
 
+bool kl_need_tile(kl_elab *e, kl_value *v)
+{
+    if (v->kind == KL_V_STRUCT) {
+        struct kl_diag *g = kl_err(e, KL_K0222, v->span, "a struct %s where one value is wanted", v->st->name);
+        if (v->st->n)
+            kl_note(g, (kl_span){0, 0}, "name a member, as in `.%s`", v->st->m[0].name);
+        *v = kl_bad(v->span);
+    }
+    return v->kind == KL_V_TILE;
+}
+
 kl_value kl_load_if_access(kl_elab *e, kl_value v)
 {
+    if (v.kind == KL_V_STRUCT) {
+        kl_need_tile(e, &v);
+        return v;
+    }
     if (v.kind == KL_V_ACCESS)
         return kl_load(e, v, NULL, NULL, v.span);
     if (v.kind == KL_V_ARRAY) {
@@ -25,10 +40,16 @@ kl_value kl_rvalue(kl_elab *e, const kl_node *n)
     return kl_load_if_access(e, kl_expr(e, n));
 }
 
+kl_value kl_any(kl_elab *e, const kl_node *n)
+{
+    kl_value v = kl_expr(e, n);
+    return v.kind == KL_V_STRUCT ? v : kl_load_if_access(e, v);
+}
+
 kl_value kl_rvalue_for(kl_elab *e, const kl_node *n, enum kl_elem el)
 {
     e->want = n->kind == KL_N_COND ? (uint8_t)el : 0;
-    return kl_rvalue(e, n);
+    return kl_any(e, n);
 }
 
 kl_value kl_scalar_i64(kl_elab *e, const kl_node *n, const char *what)
@@ -87,6 +108,11 @@ bool kl_eval_dim(kl_elab *e, const kl_node *n, const char *what, kl_dim *out)
 enum kl_elem kl_eval_type(kl_elab *e, const kl_node *n, bool *ok)
 {
     *ok = true;
+    if (kl_is_struct_type(n)) {
+        kl_err(e, KL_K0222, n->span, "an element type is wanted, not `struct %s`", n->name);
+        *ok = false;
+        return KL_elem_none;
+    }
     switch (n->kind) {
     case KL_N_NAME:
     case KL_N_TYPE: {
@@ -510,6 +536,36 @@ static kl_value chosen(kl_elab *e, const kl_node *n, bool first, enum kl_elem wa
     return kl_stretch(e, v, jv.rank, jv.dim);
 }
 
+/* One of two structs whose computation reads or writes memory: a branch. */
+static kl_value either(kl_elab *e, kl_value c, kl_blk ta, kl_blk fb, kl_value a, kl_value b, kl_span s)
+{
+    e->mode = KL_CHECK; /* the types alone */
+    kl_value t = kl_struct_select(e, c, a, b, s);
+    e->mode = KL_LOWER;
+    if (t.kind != KL_V_STRUCT)
+        return kl_bad(s);
+    kl_blk saved = e->b.blk;
+    for (int k = 0; k < 2; k++) {
+        e->b.blk = k ? fb : ta;
+        kl_value x = kl_struct_fit(e, k ? b : a, &t, "one side of `?:`");
+        if (x.kind != KL_V_STRUCT)
+            return kl_bad(s);
+        kl_val *y = kl_new_n(e->a, kl_val, x.st->n + 1);
+        for (uint32_t i = 0; i < x.st->n; i++)
+            y[i] = kl_ir(e, &x.st->m[i].v);
+        kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, y, x.st->n, (union kl_attr){0});
+    }
+    e->b.blk = saved;
+    e->b.loc = s;
+    kl_val cv = kl_ir(e, &c);
+    kl_val op = kl_emit(&e->b, KL_OP_if, (kl_typ){0}, &cv, 1, (union kl_attr){.blk = {ta, fb}});
+    for (uint32_t i = 0; i < t.st->n; i++) {
+        kl_value *m = &t.st->m[i].v;
+        m->ir = kl_result(&e->b, op, i, kl_irtype(e, (enum kl_elem)m->elem, m->rank, m->dim));
+    }
+    return t;
+}
+
 static kl_value conditional(kl_elab *e, const kl_node *n)
 {
     enum kl_elem want = (enum kl_elem)e->want;
@@ -521,6 +577,8 @@ static kl_value conditional(kl_elab *e, const kl_node *n)
         kl_value a = kl_rvalue_for(e, n->kid[1], want), b = kl_rvalue_for(e, n->kid[2], want);
         if (c.kind != KL_V_TILE)
             return kl_bad(n->span);
+        if (a.kind == KL_V_STRUCT || b.kind == KL_V_STRUCT)
+            return kl_struct_select(e, c, a, b, n->span);
         if (c.konst && a.untyped && b.untyped && a.kind == KL_V_TILE && b.kind == KL_V_TILE) {
             kl_value r = kl_int(0, n->span); /* a symbolic choice of constants is a constant */
             r.known = false;
@@ -545,9 +603,16 @@ static kl_value conditional(kl_elab *e, const kl_node *n)
     kl_value b = kl_rvalue_for(e, n->kid[2], want);
     kl_leave_block(e, saved);
     e->regions--;
-    if (a.kind != KL_V_TILE || b.kind != KL_V_TILE)
-        return kl_bad(n->span);
     bool pure = kl_block_is_pure(e, ta, &na) && kl_block_is_pure(e, fb, &nb);
+    if (a.kind == KL_V_STRUCT && b.kind == KL_V_STRUCT) {
+        if (!pure)
+            return either(e, c, ta, fb, a, b, n->span);
+        kl_splice_block(e, ta);
+        kl_splice_block(e, fb);
+        return kl_struct_select(e, c, a, b, n->span);
+    }
+    if (!kl_need_tile(e, &a) || !kl_need_tile(e, &b))
+        return kl_bad(n->span);
     bool small = (!a.rank && !b.rank) || na + nb <= 2;
     if (pure && small) {
         kl_splice_block(e, ta);
@@ -597,6 +662,17 @@ static kl_value name(kl_elab *e, const kl_node *n)
         v.span = n->span;
         if (v.kind == KL_V_ERR)
             return v;
+        if (v.kind == KL_V_STRUCT) {
+            for (uint32_t i = 0; i < v.st->n; i++, st++) {
+                if (st->def == KL_DEF)
+                    continue;
+                kl_note(kl_err(e, KL_K0313, n->span, "`%s.%s` %s before it has a value", n->name,
+                               v.st->m[i].name, st->def == KL_UNDEF ? "is read" : "may be read"),
+                        s->decl, "declared here without one");
+                st->def = KL_DEF;
+            }
+            return kl_struct_read(e, s->var, &v, n->span);
+        }
         if (st->def != KL_DEF) {
             kl_note(kl_err(e, KL_K0313, n->span,
                            st->def == KL_UNDEF ? "`%s` is read before it has a value"
@@ -687,9 +763,8 @@ static kl_value expression(kl_elab *e, const kl_node *n)
     case KL_N_STRING:
         kl_err(e, KL_K0205, n->span, "a text is not a value");
         return kl_bad(n->span);
-    case KL_N_MEMBER:
-        kl_err(e, KL_K0801, n->span, "structs are not yet supported");
-        return kl_bad(n->span);
+    case KL_N_MEMBER: return kl_member(e, n);
+    case KL_N_LITERAL: return kl_literal(e, n);
     case KL_N_SECTION:
     case KL_N_ALL:
         kl_err(e, KL_K0205, n->span, "a section stands only in the brackets of an access");

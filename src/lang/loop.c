@@ -21,8 +21,8 @@ static void carry_assigned(kl_elab *e, struct carried *c, const kl_node *n)
         return;
     const char *name = kl_assigned_name(n);
     kl_sym *s = name ? kl_sym_find(e, name) : NULL;
-    if (s && s->kind == KL_S_VAR)
-        carry(e, c, s->var);
+    for (uint32_t i = 0; s && s->kind == KL_S_VAR && i < kl_nslots(&s->val); i++)
+        carry(e, c, s->var + i);
     for (uint32_t i = 0; i < n->nkid; i++)
         carry_assigned(e, c, n->kid[i]);
 }
@@ -35,9 +35,11 @@ static void give_zeros(kl_elab *e, const kl_node *n)
         return;
     const char *name = kl_assigned_name(n);
     kl_sym *s = name ? kl_sym_find(e, name) : NULL;
-    if (s && s->kind == KL_S_VAR && s->val.kind == KL_V_TILE && !e->var.v[s->var].ir.id)
-        e->var.v[s->var].ir =
-            kl_cst(&e->b, kl_irtype(e, (enum kl_elem)s->val.elem, s->val.rank, s->val.dim), 0);
+    for (uint32_t i = 0; s && s->kind == KL_S_VAR && i < kl_nslots(&s->val); i++) {
+        const kl_value *t = s->val.kind == KL_V_STRUCT ? &s->val.st->m[i].v : &s->val;
+        if (t->kind == KL_V_TILE && !e->var.v[s->var + i].ir.id)
+            e->var.v[s->var + i].ir = kl_cst(&e->b, kl_irtype(e, (enum kl_elem)t->elem, t->rank, t->dim), 0);
+    }
     for (uint32_t i = 0; i < n->nkid; i++)
         give_zeros(e, n->kid[i]);
 }
@@ -48,7 +50,8 @@ static void carry_flags(kl_elab *e, struct carried *c, const struct kl_loopctx *
     if (!(jumps & KL_HAS_RETURN))
         return;
     carry(e, c, e->fx->ret);
-    carry(e, c, e->fx->retval);
+    for (uint32_t i = 0; i < e->fx->nret; i++)
+        carry(e, c, e->fx->retval + i);
     for (const struct kl_loopctx *o = l->up; o; o = o->up)
         carry(e, c, o->brk), carry(e, c, o->skip);
 }

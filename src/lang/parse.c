@@ -128,11 +128,6 @@ const char *kl_p_name(kl_parser *p, const char *what)
     return NULL;
 }
 
-void kl_p_not_yet(kl_parser *p, kl_span span, const char *what)
-{
-    kl_p_soft(p, KL_K0801, span, "not yet: this version has no %s", what);
-}
-
 bool kl_p_enter(kl_parser *p)
 {
     if (p->depth >= KL_P_DEPTH) {

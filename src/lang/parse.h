@@ -37,7 +37,6 @@ typedef struct kl_parser {
     kl_span prev;     /* the token before tok */
     bool panic;       /* after a failure, until parsing resumes */
     bool dead;        /* nothing more is read */
-    bool said_struct; /* "not yet" is said once a feature */
     bool kernel;      /* inside a kernel's parameters */
     uint32_t depth, nfile;
     uint32_t stmt_beg; /* where the statement begins in which ++ may stand */
@@ -113,8 +112,6 @@ static inline void kl_p_leave(kl_parser *p)
 {
     p->depth--;
 }
-/* An error for a feature of the language that this version lacks. */
-void kl_p_not_yet(kl_parser *p, kl_span span, const char *what);
 
 kl_node *kl_p_node(kl_parser *p, enum kl_node_kind kind, kl_span span, kl_node *const *kid,
                    uint32_t nkid);

@@ -189,18 +189,41 @@ kl_node *kl_p_type_decl(kl_parser *p)
     return n;
 }
 
-/* `struct name { … };`: not yet. */
-kl_node *kl_p_struct_decl(kl_parser *p)
+/* A member's declaration in the braces of a struct. */
+static kl_node *members(kl_parser *p)
 {
     kl_span beg = p->tok.span;
-    if (!p->said_struct)
-        kl_p_not_yet(p, kl_span_join(beg, kl_p_peek(p, 1)->span), "structs");
-    p->said_struct = true;
+    uint16_t flags = kl_p_qualifiers(p, false);
+    kl_node *type = kl_p_type(p);
+    if (p->panic)
+        return kl_p_error(p, beg);
+    return kl_p_variables(p, beg, flags, type, true);
+}
+
+/* `struct name { … };`, at the word. */
+kl_node *kl_p_struct_decl(kl_parser *p)
+{
+    kl_span beg = p->tok.span, at;
+    kl_nodes kid = {0};
     kl_p_next(p);
-    kl_p_accept(p, KL_TK_NAME);
-    kl_p_skip_group(p);
+    at = p->tok.span;
+    const char *name = kl_p_name(p, "the struct's name");
+    if (!name) {
+        kl_p_skip_group(p);
+        return kl_p_error(p, beg);
+    }
+    kl_span open = p->tok.span;
+    kl_p_next(p);
+    uint32_t mark = kl_p_mark(p); /* members are no variables */
+    while (!kl_p_at(p, KL_TK_RBRACE) && !kl_p_at(p, KL_TK_EOF) && !p->panic && !kl_p_outer(p))
+        kl_push(p->a, &kid, members(p));
+    kl_p_release(p, mark);
+    kl_p_close(p, KL_TK_RBRACE, open);
     kl_p_semi(p, "a struct");
-    return kl_p_error(p, kl_span_join(beg, p->prev));
+    kl_node *n = kl_p_node(p, KL_N_STRUCT, kl_span_join(beg, p->prev), kid.v, kid.n);
+    n->name = name;
+    n->name_span = at;
+    return n;
 }
 
 bool kl_p_at_struct_decl(kl_parser *p)

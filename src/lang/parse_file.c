@@ -174,9 +174,7 @@ static void include(kl_parser *p, kl_lexer *l, kl_nodes *out)
     else if (p->inc && p->inc->read)
         text = p->inc->read(p->inc->user, p->a, from, name, system, &len, &full);
     if (!text) {
-        if (system && (strcmp(name, "random.kiln") == 0 || strcmp(name, "sort.kiln") == 0))
-            kl_p_soft(p, KL_K0801, at, "<%s> is not yet supported", name);
-        else if (system)
+        if (system)
             kl_p_soft(p, KL_K0111, at, "<%s> is not a file of the library", name);
         else if (p->inc && p->inc->read)
             kl_p_soft(p, KL_K0111, at,

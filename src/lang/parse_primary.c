@@ -170,6 +170,25 @@ static kl_node *braces(kl_parser *p)
     return kl_p_error(p, kl_span_join(beg, p->prev));
 }
 
+/* (struct name){ a, b }, at the brace. */
+static kl_node *literal(kl_parser *p, kl_node *type, kl_span beg)
+{
+    kl_span open = p->tok.span;
+    kl_nodes kid = {0};
+    kl_push(p->a, &kid, type);
+    kl_p_next(p);
+    while (!kl_p_at(p, KL_TK_RBRACE) && !p->panic) {
+        kl_push(p->a, &kid, argument(p));
+        if (!kl_p_accept(p, KL_TK_COMMA))
+            break;
+    }
+    kl_p_close(p, KL_TK_RBRACE, open);
+    kl_node *n = kl_p_node(p, KL_N_LITERAL, kl_span_join(beg, p->prev), kid.v, kid.n);
+    n->name = type->name;
+    n->name_span = type->span;
+    return n;
+}
+
 /* Whether an operand may begin here: what tells the cast (T)x from the type (T). */
 static bool begins_operand(const kl_parser *p)
 {
@@ -217,11 +236,9 @@ static kl_node *parenthesis(kl_parser *p)
     if (!kl_p_close(p, KL_TK_RPAREN, open))
         return kl_p_error(p, kl_span_join(open, p->prev));
     if (kl_p_at(p, KL_TK_LBRACE)) {
-        kl_span at = kl_span_join(open, p->prev);
         if (!(t->flags & KL_NF_STRUCT))
             return braces(p);
-        kl_p_skip_group(p); /* "not yet" was said at the type */
-        return kl_p_error(p, kl_span_join(at, p->prev));
+        return literal(p, t, open);
     }
     if (!begins_operand(p)) {
         t->span = kl_span_join(open, p->prev);

@@ -109,9 +109,6 @@ static kl_node *struct_type(kl_parser *p)
     kl_node *n = named(p, all, name);
     n->name_span = p->prev;
     n->flags |= KL_NF_STRUCT;
-    if (!p->said_struct)
-        kl_p_not_yet(p, all, "structs");
-    p->said_struct = true;
     return n;
 }
 

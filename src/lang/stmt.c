@@ -48,7 +48,7 @@ const char *kl_assigned_name(const kl_node *n)
     if (n->kind != KL_N_ASSIGN && n->kind != KL_N_INCDEC)
         return NULL;
     const kl_node *l = n->kid[0];
-    if (l && l->kind == KL_N_INDEX)
+    while (l && (l->kind == KL_N_INDEX || l->kind == KL_N_MEMBER))
         l = l->kid[0];
     return l && l->kind == KL_N_NAME ? l->name : NULL;
 }
@@ -106,8 +106,9 @@ void kl_mark_used(kl_elab *e, const kl_node *n)
     const char *target = kl_assigned_name(n);
     if (target) {
         kl_sym *s = kl_sym_find(e, target);
-        if (s && s->kind == KL_S_VAR && s->var < e->var.n && e->mode == KL_CHECK && !e->trial)
-            e->var.v[s->var].def = KL_DEF; /* perhaps: the second phase will know */
+        for (uint32_t i = 0; s && s->kind == KL_S_VAR && i < kl_nslots(&s->val); i++)
+            if (s->var + i < e->var.n && e->mode == KL_CHECK && !e->trial)
+                e->var.v[s->var + i].def = KL_DEF; /* perhaps: the second phase will know */
         mark_operand(e, n->kid[0], KL_NF_WRITTEN | (n->op == KL_TK_ASSIGN ? 0 : KL_NF_READ));
         mark_kids(e, n, 1);
         return;
@@ -414,6 +415,19 @@ static void do_if(kl_elab *e, const kl_node *n)
 
 static kl_value returned(kl_elab *e, struct kl_fctx *fx, kl_value v)
 {
+    if (v.kind == KL_V_STRUCT || fx->ret_struct) {
+        if (fx->ret_elem) {
+            kl_need_tile(e, &v);
+            return v;
+        }
+        if (fx->ret_struct && !kl_struct_is(e, &v, fx->ret_struct, "the value returned"))
+            return kl_bad(v.span);
+        if (fx->ret_struct && fx->lifted)
+            v = kl_struct_lift(e, v, fx->lift_rank, fx->lift_dim);
+        if (v.kind == KL_V_STRUCT && fx->ret_type.kind == KL_V_STRUCT && (fx->has_value || fx->ret))
+            v = kl_struct_fit(e, v, &fx->ret_type, "the value returned");
+        return v;
+    }
     if (fx->ret_elem)
         v = kl_move(e, v, (enum kl_elem)fx->ret_elem, KL_MOVE, "the value returned");
     else
@@ -445,14 +459,22 @@ static void do_return(kl_elab *e, const kl_node *n)
         kl_err(e, KL_K0505, n->span, "`%s` returns a value; give one", fx->fn->name);
     } else {
         kl_value v = returned(e, fx, kl_rvalue_for(e, x, (enum kl_elem)fx->ret_elem));
-        if (v.kind == KL_V_TILE) {
-            if (!fx->has_value) {
+        if (v.kind == KL_V_TILE && fx->ret_type.kind == KL_V_STRUCT && fx->has_value) {
+            kl_err(e, KL_K0222, v.span, "`%s` returns a struct %s elsewhere, and here one value", fx->fn->name,
+                   fx->ret_type.st->name);
+        } else if (v.kind == KL_V_TILE || v.kind == KL_V_STRUCT) {
+            if (!fx->has_value && v.kind == KL_V_STRUCT) {
+                fx->ret_type = kl_struct_type(e, &v);
+            } else if (!fx->has_value) {
                 fx->ret_type = v;
                 fx->ret_type.konst = fx->ret_type.known = fx->ret_type.untyped = false;
             }
             fx->has_value = true;
             fx->result = v;
-            if (fx->ret) {
+            if (fx->ret && v.kind == KL_V_STRUCT) {
+                if (fx->nret == v.st->n) /* as found before the body is lowered */
+                    kl_struct_assign(e, fx->retval, &v);
+            } else if (fx->ret) {
                 e->var.v[fx->retval].ir = kl_ir(e, &v);
                 e->var.v[fx->retval].def = KL_DEF;
             }
@@ -492,6 +514,7 @@ static void statement(kl_elab *e, const kl_node *n)
         s->used = true;
         break;
     }
+    case KL_N_STRUCT: kl_struct_declare(e, n); break;
     case KL_N_ASSIGN:
     case KL_N_INCDEC: kl_assign(e, n); break;
     case KL_N_EXPRSTMT: {

@@ -545,6 +545,60 @@ static const char *reduction(struct gen *g, kiln_dtype t, struct shape s, int de
     return FMT("%s(%s%s)", PICK(g, fns), expr(g, u, in, depth - 1), axis);
 }
 
+const char *pair_literal(struct gen *g, const struct pair *p, struct shape s, int depth)
+{
+    const char *a = expr(g, p->t[0], s, depth - 1);
+    const char *b = expr(g, p->t[1], narrower(g, s), depth - 1); /* stretches */
+    return chance(g, 80) ? FMT("(struct %s){%s, %s}", p->name, a, b)
+                         : FMT("(struct %s){.b = %s, .a = %s}", p->name, b, a);
+}
+
+const char *pair_fold(struct gen *g, const struct pair *p, struct shape s, int depth)
+{
+    struct shape in = s;
+    if (s.rank && chance(g, 60)) {
+        int d = (int)below(g, (unsigned)s.rank);
+        return FMT("scan(%s, %s, .axis = %d%s)", pair_literal(g, p, s, depth), p->join, d,
+                   chance(g, 40) ? ", .reverse = true" : "");
+    }
+    const char *axis = "", *order = chance(g, 40) ? ", .commutative = true" : "";
+    if (s.rank) {
+        int d = 0;
+        while (d < s.rank && s.dim[d] != 1)
+            d++;
+        if (d == s.rank)
+            return NULL;
+        in.dim[d] = random_dim(g);
+        axis = FMT(", .axis = %d", d);
+    } else {
+        in = random_shape(g, 1 + (int)below(g, 2));
+    }
+    return shape_numel(in) > 600
+               ? NULL
+               : FMT("reduce(%s, %s%s%s)", pair_literal(g, p, in, depth), p->join, axis, order);
+}
+
+static const char *scan_text(struct gen *g, kiln_dtype t, struct shape s, int depth)
+{
+    const char *how = chance(g, 40) ? ", .reverse = true" : "";
+    int d = (int)below(g, (unsigned)s.rank);
+    if (!is_compute(t))
+        return NULL;
+    how = s.rank == 1 && chance(g, 50) ? how : FMT(", .axis = %d%s", d, how);
+    for (unsigned i = 0; i < g->nfunc; i++)
+        if (g->func[i].kind == F_REDUCE && g->func[i].t == t && chance(g, 60))
+            return FMT("scan(%s, %s%s)", expr(g, t, s, depth - 1), g->func[i].name, how);
+    for (unsigned i = 0; i < g->npair; i++)
+        for (int k = 0; k < 2; k++)
+            if (g->pair[i].t[k] == t && chance(g, 40)) {
+                const char *f = pair_fold(g, &g->pair[i], s, depth);
+                if (f)
+                    return FMT("%s.%c", f, "ab"[k]);
+            }
+    kiln_dtype u = t == KILN_F32 && chance(g, 20) ? KILN_BF16 : t == KILN_I32 && chance(g, 20) ? KILN_BOOL : t;
+    return FMT("%s(%s%s)", chance(g, 70) ? "cumsum" : "cumprod", expr(g, u, s, depth - 1), how);
+}
+
 /* Another shape with the same number of elements. */
 static struct shape refactor(struct gen *g, struct shape s)
 {
@@ -567,6 +621,8 @@ static const char *reshaping(struct gen *g, kiln_dtype t, struct shape s, int de
     struct shape in = s;
     if (s.rank == 0)
         return NULL;
+    if (chance(g, 20))
+        return scan_text(g, t, s, depth);
     switch (below(g, 6)) {
     case 0:
         return FMT("reshape(%s%s)", expr(g, t, refactor(g, s), depth - 1), commas_text(g, s));

@@ -125,9 +125,28 @@ static bool row(struct gen *g)
     return true;
 }
 
+/* A variable of struct type: its members are variables like others. */
+static bool bundle(struct gen *g)
+{
+    if (!g->npair)
+        return false;
+    const struct pair *p = &g->pair[below(g, g->npair)];
+    struct shape s = chance(g, 30) ? SCALAR : random_shape(g, 1 + (int)below(g, 2));
+    const char *name = fresh(g, "v"), *v = chance(g, 60) ? pair_fold(g, p, s, 3) : NULL;
+    const char *type = chance(g, 50) ? FMT("struct %s", p->name) : "auto";
+    line(g, FMT("%s %s = %s;", type, name, v ? v : pair_literal(g, p, s, 3)));
+    if (chance(g, 30))
+        line(g, FMT("if (%s) %s = %s;", expr(g, KILN_BOOL, SCALAR, 2), name, pair_literal(g, p, s, 2)));
+    declare(g, FMT("%s.a", name), p->t[0], s, false);
+    declare(g, FMT("%s.b", name), p->t[1], s, false);
+    return true;
+}
+
 static void declaration(struct gen *g)
 {
     if (chance(g, 8) && view(g))
+        return;
+    if (chance(g, 20) && bundle(g))
         return;
     if (chance(g, 8) && row(g))
         return;
@@ -411,6 +430,31 @@ static void function(struct gen *g)
     g->func[g->nfunc++] = f;
 }
 
+static void structure(struct gen *g)
+{
+    struct pair p = {.name = fresh(g, "st"), .t = {random_type(g, true), random_type(g, true)}};
+    line(g, FMT("struct %s { %s a; %s b; };", p.name, NAME(p.t[0]), NAME(p.t[1])));
+    for (int i = 0; i < 2; i++) {
+        const char *t = NAME(p.t[i]);
+        line(g, FMT("%s %s_%c(%s a0, %s a1) { return %s + a1; }", t, p.name, "ab"[i], t, t,
+                    plain(g, p.t[i], 2, 2)));
+    }
+    p.join = FMT("%s_join", p.name);
+    line(g, FMT("struct %s %s(struct %s p, struct %s q)", p.name, p.join, p.name, p.name));
+    line(g, "{");
+    if (chance(g, 30)) { /* both orders are the author's: control flow is fine */
+        line(g, FMT("    if (p.b < q.b) return (struct %s){q.a, %s_b(p.b, q.b)};", p.name, p.name));
+        line(g, FMT("    p.a = %s_a(p.a, q.a);", p.name));
+        line(g, "    return p;");
+    } else {
+        line(g, FMT("    return (struct %s){p.b %s q.b ? %s_a(p.a, q.a) : %s_a(q.a, p.a), %s_b(p.b, q.b)};", p.name,
+                    chance(g, 50) ? ">" : "==", p.name, p.name, p.name));
+    }
+    line(g, "}");
+    line(g, "");
+    g->pair[g->npair++] = p;
+}
+
 /* ---- parameters ---- */
 
 static void give(struct gen *g, const char *name, kiln_arg_kind kind, int64_t i, double f,
@@ -618,6 +662,8 @@ void generate(struct rprog *p, uint64_t seed)
     line(g, "#pragma kiln 1");
     for (unsigned n = below(g, MAX_FUNCS); n > 0; n--)
         function(g);
+    for (unsigned n = below(g, MAX_STRUCTS + 1); n > 0; n--)
+        structure(g);
     g->rows = chance(g, 40);
     if (g->rows) {
         line(g, "auto row(global const T q[L][D], i64 i)");

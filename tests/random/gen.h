@@ -9,7 +9,7 @@ struct shape {
     int dim[4];
 };
 
-enum { MAX_VARS = 64, MAX_SEEN = 48, MAX_LINES = 400, MAX_FUNCS = 4 };
+enum { MAX_VARS = 64, MAX_SEEN = 48, MAX_LINES = 400, MAX_FUNCS = 4, MAX_STRUCTS = 2 };
 
 struct var {
     const char *name;
@@ -35,6 +35,12 @@ struct func {
     unsigned nparam;
 };
 
+/* A struct of two scalars and a function that joins two of them. */
+struct pair {
+    const char *name, *join;
+    kiln_dtype t[2];
+};
+
 struct gen {
     struct rprog *p;
     struct rng r;
@@ -45,6 +51,8 @@ struct gen {
     unsigned nseen;
     struct func func[MAX_FUNCS];
     unsigned nfunc;
+    struct pair pair[MAX_STRUCTS];
+    unsigned npair;
     int budget;       /* operations left */
     int depth;        /* of blocks, for indentation */
     int loops;        /* around this point */
@@ -73,6 +81,9 @@ const char *literal(struct gen *g, kiln_dtype t); /* bare; fits t */
 const char *expr(struct gen *g, kiln_dtype t, struct shape s, int depth);
 /* One whose type joins t in arithmetic to give t, and whose shape broadcasts to s. */
 const char *operand(struct gen *g, kiln_dtype t, struct shape s, int depth);
+/* A value of struct p with members of this shape: a literal, or one that is reduced or scanned. */
+const char *pair_literal(struct gen *g, const struct pair *p, struct shape s, int depth);
+const char *pair_fold(struct gen *g, const struct pair *p, struct shape s, int depth);
 /* A section of array a: its text; the shape it has.  own: inside what the program owns. */
 const char *access_text(struct gen *g, unsigned a, struct shape *s, bool fixed_shape, bool own);
 /* An i64 scalar near 0..n for subscripts. */

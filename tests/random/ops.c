@@ -77,6 +77,23 @@ static const struct {
     {"any", BOOL, 'b'}, {"all", BOOL, 'b'}, {"reduce", FLT, 'p'}, {"reduce_c", FLT, 'p'},
 };
 enum { NREDUCTIONS = sizeof reductions / sizeof *reductions };
+/* Folds of rows and columns that leave every element, or carry two values. */
+static const struct {
+    const char *row, *column, *tail;
+    unsigned types;
+    bool function;
+} folds[] = {
+    {"cumsum(", "", "", NUM | BOOL, false},
+    {"cumsum(", ", .reverse = true", "", NUM, false},
+    {"cumprod(", "", "", NUM, false},
+    {"scan(", "", "", NUM, true},
+    {"scan(", ", .reverse = true", "", NUM, true},
+    {"scan((struct pair){", "", ".v", NUM, true},
+    {"scan((struct pair){", "", ".i", NUM, true},
+    {"reduce((struct pair){", "", ".v", NUM, true},
+    {"reduce((struct pair){", ", .commutative = true", ".i", NUM, true},
+};
+enum { NFOLDS = sizeof folds / sizeof *folds };
 static const int lengths[] = {1, 2, 3, 5, 8, 13, 64, 100, 257, 1024, 3000};
 enum { NLENGTHS = sizeof lengths / sizeof *lengths };
 
@@ -178,6 +195,42 @@ static void reduction(struct rprog *p, unsigned r, unsigned ty, unsigned len)
     p->specials = len % 2;
 }
 
+static void fold(struct rprog *p, unsigned r, unsigned ty, unsigned len)
+{
+    const char *T = text_of(p, types[ty].t), *P = text_of(p, types[ty].promoted);
+    bool pair = strstr(folds[r].row, "pair") != NULL, whole = strncmp(folds[r].row, "reduce", 6) != 0;
+    int n = lengths[len], m = whole ? n : 1;
+    const char *out = strcmp(folds[r].tail, ".i") == 0 ? "i32" : P;
+    kiln_dtype o = strcmp(folds[r].tail, ".i") == 0 ? KILN_I32 : types[ty].promoted;
+    p->title = FMT("%s%s%s on %d of %s", folds[r].row, folds[r].column, folds[r].tail, n, T);
+    if (pair) {
+        line(p, FMT("struct pair { %s v; i32 i; };", P));
+        line(p, "struct pair f(struct pair a, struct pair b)");
+        line(p, "{");
+        line(p, "    return (struct pair){a.v - b.v, a.v < b.v ? 3 * a.i + b.i : b.i - a.i};");
+        line(p, "}");
+    } else if (folds[r].function) {
+        line(p, FMT("%s f(%s a, %s b) { return a - b; }", P, P, P));
+    }
+    line(p, FMT("kernel k(i64 m, %s y[m][%d], %s z[%d][3], const %s x0[m][%d], const %s x1[%d][3])", out, m, out, m,
+                T, n, T, n));
+    line(p, "    grid(m)");
+    line(p, "{");
+    line(p, "    i64 i = program_id(0);");
+    const char *f = folds[r].function ? ", f" : "";
+    line(p, FMT("    y[i:1][0:%d] = %s%s(x0[i:1][0:%d])%s%s, .axis = 1%s)%s;", m, folds[r].row, pair ? FMT("(%s)", P) : "",
+                n, pair ? FMT(", range(%d)}", n) : "", f, folds[r].column, folds[r].tail));
+    line(p, "    if (i == 0)");
+    line(p, FMT("        z[0:%d][0:3] = %s%s(x1[0:%d][0:3])%s%s, .axis = 0%s)%s;", m, folds[r].row,
+                pair ? FMT("(%s)", P) : "", n, pair ? ", 2}" : "", f, folds[r].column, folds[r].tail));
+    line(p, "}");
+    array(p, "y", o, 2, 3, m, true);
+    array(p, "z", o, 2, m, 3, true);
+    array(p, "x0", types[ty].t, 2, 3, n, false);
+    array(p, "x1", types[ty].t, 2, n, 3, false);
+    p->specials = len % 2;
+}
+
 static void matrix(struct rprog *p, unsigned d, unsigned ty)
 {
     kiln_dtype t = types[ty].t, o = types[ty].promoted;
@@ -231,6 +284,13 @@ bool one_operation(struct rprog *p, unsigned index)
             for (unsigned l = 0; l < NLENGTHS; l++)
                 if (reductions[r].types & types[ty].bit && kept(ty, r + l) && index-- == 0) {
                     reduction(p, r, ty, l);
+                    return true;
+                }
+    for (unsigned ty = 0; ty < NTYPES; ty++)
+        for (unsigned r = 0; r < NFOLDS; r++)
+            for (unsigned l = 0; l < NLENGTHS; l++)
+                if (folds[r].types & types[ty].bit && kept(ty, r + l) && index-- == 0) {
+                    fold(p, r, ty, l);
                     return true;
                 }
     for (unsigned ty = 0; ty < NTYPES; ty++)
