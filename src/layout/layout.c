@@ -74,7 +74,8 @@ kl_layout kl_layout_block(uint32_t rank, const uint32_t *dim, const kl_blocking 
     if (rank)
         take(&f, KL_IN_REG, b->order[0], b->vec);
     uint32_t at = 0;
-    for (uint32_t w = KL_IN_LANE; w < KL_NWHERE; w++) {
+    for (uint32_t k = KL_IN_LANE; k < KL_NWHERE; k++) {
+        uint32_t w = k != KL_IN_LANE && b->ctas_first ? KL_IN_WARP + KL_IN_CTA - k : k;
         uint32_t left = want[w];
         for (; at < rank; at++) {
             left -= take(&f, w, b->order[at], left);

@@ -162,6 +162,7 @@ kl_layout kl_layout_blocked(uint32_t rank, const uint32_t *dim, uint32_t vec_log
 
 typedef struct kl_blocking {
     uint8_t vec, warps, ctas;      /* each log2 */
+    bool ctas_first;               /* CTAs before warps: see reduce.c of the GPU back end */
     uint8_t order[KL_LAYOUT_RANK]; /* axes, the fastest first */
 } kl_blocking;
 kl_layout kl_layout_block(uint32_t rank, const uint32_t *dim, const kl_blocking *b);

@@ -92,12 +92,47 @@ static void blocked(void **state)
     kl_blocking how = {.vec = 2, .warps = 1, .ctas = 1, .order = {1, 0}};
     says(b, kl_layout_block(SHAPE(2, 1024), &how),
          "[2][1024] reg j0 j1 j9 i0 | lane j2 j3 j4 j5 j6 | warp j7 | cta j8");
+    how.ctas_first = true;
+    says(b, kl_layout_block(SHAPE(2, 1024), &how),
+         "[2][1024] reg j0 j1 j9 i0 | lane j2 j3 j4 j5 j6 | warp j8 | cta j7");
+    how = (kl_blocking){.vec = 2, .warps = 3, .ctas = 2, .ctas_first = true};
+    says(b, kl_layout_block(SHAPE(65000), &how),
+         "[65000] reg i0 i1 i12 i13 i14 i15 | lane i2 i3 i4 i5 i6 | warp i9 i10 i11 | cta i7 i8");
+    says(b, kl_layout_block(SHAPE(200), &how),
+         "[200] reg i0 i1 | lane i2 i3 i4 i5 i6 | warp 0 0 0 | cta i7 0");
     assert_true(kl_layout_blocked(SHAPE(1 << 20, 1 << 12), 2, 2, 1).bad);
     assert_true(kl_layout_blocked(SHAPE(1 << 27), 2, 5, 0).bad);
     assert_true(kl_layout_blocked(SHAPE(0), 2, 5, 0).bad);
     kl_blocking twice = {.order = {1, 1}};
     assert_true(kl_layout_block(SHAPE(2, 2), &twice).bad);
     box_free(b);
+}
+
+/* The same with CTAs, above the warps or below them. */
+static void cta_order(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 400; round++) {
+        uint32_t dim[4], rank = random_shape(dim, 14);
+        kl_blocking how = {.vec = (uint8_t)rnd(3), .warps = (uint8_t)rnd(4), .ctas = (uint8_t)rnd(5),
+                           .ctas_first = rnd(2)};
+        for (uint32_t d = 0; d < rank; d++)
+            how.order[d] = (uint8_t)(rank - 1 - d);
+        kl_layout l = kl_layout_block(rank, dim, &how);
+        if (l.bad || !rank)
+            continue;
+        assert_int_equal(kl_layout_ncta(&l), 1u << how.ctas);
+        uint32_t vec = how.vec < l.log2[rank - 1] ? how.vec : l.log2[rank - 1];
+        for (uint32_t i = 0; i < kl_layout_total(&l); i++) { /* row-major, sizes rounded up */
+            uint32_t y[4], at = i >> vec, first = how.ctas_first ? how.ctas : how.warps;
+            uint32_t second = how.ctas_first ? how.warps : how.ctas;
+            uint32_t lane = at & 31, a = at >> 5 & ((1u << first) - 1);
+            uint32_t b = at >> (5 + first) & ((1u << second) - 1);
+            uint32_t reg = at >> (5 + first + second) << vec | (i & ((1u << vec) - 1));
+            kl_layout_coords(&l, kl_place(reg, lane, how.ctas_first ? b : a, how.ctas_first ? a : b), y);
+            assert_int_equal(kl_coord_pack(&l, y), i);
+        }
+    }
 }
 
 /* The order that the constructor promises, counted out: the i-th element along the fast axis, then
@@ -620,7 +655,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(linear_maps),    cmocka_unit_test(linear_terms),
-        cmocka_unit_test(blocked),        cmocka_unit_test(blocked_order),
+        cmocka_unit_test(blocked),        cmocka_unit_test(blocked_order), cmocka_unit_test(cta_order),
         cmocka_unit_test(fragments),      cmocka_unit_test(reshape),
         cmocka_unit_test(relabelled),     cmocka_unit_test(inverses),
         cmocka_unit_test(sizes),          cmocka_unit_test(bounds),
