@@ -7,10 +7,10 @@
 
 static void complete(struct sim_warp *w, struct sim_pending *p, uint32_t lanes)
 {
-    struct sim_run *r = w->run;
+    struct sim_cta *c = w->cta;
     for (uint32_t m = lanes; m; m &= m - 1) {
         uint32_t l = sim_first(m);
-        char *to = r->smem + p->dst[l];
+        char *to = c->smem + p->dst[l];
         memset(to, 0, p->bytes);
         memcpy(to, (const void *)(uintptr_t)p->src[l], p->take[l]);
         kl_sim_shadow_pending(w, p->dst[l], p->bytes, true);

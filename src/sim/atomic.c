@@ -65,7 +65,7 @@ static void apply(struct sim_warp *w, const struct sim_ins *i, uint8_t space, ui
     }
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t l = sim_first(m);
-        char *p = space == SP_SHARED ? w->run->smem + addr[l] : (char *)(uintptr_t)addr[l];
+        char *p = space == SP_SHARED ? w->mem->smem + addr[l] : (char *)(uintptr_t)addr[l];
         memcpy(&old[l], p, size);
         uint64_t v = operate(i->mode, i->type, old[l], b[l], c[l]);
         memcpy(p, &v, size);

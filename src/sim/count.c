@@ -120,6 +120,7 @@ void kl_sim_counts_sum(struct sim_run *r, kl_sim_counts *out, kl_arena *a)
     out->line = line;
     out->nline = n;
     out->barriers = r->barriers;
+    out->cluster_barriers = r->cluster_barriers;
     out->ctas = r->cta_count;
     out->warps = r->cta_count * r->nwarp;
 }

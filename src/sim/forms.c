@@ -143,6 +143,15 @@ const char *kl_sim_check_form(const struct sim_ins *i, const struct sim_opnd *o)
         if (bytes > 32 || (i->vec == 8 && kl_sim_types[i->type].size != 4))
             return "the vector is too long";
     }
+    bool far = i->fn == kl_sim_x_ld || i->fn == kl_sim_x_st || i->fn == kl_sim_x_mapa ||
+               i->fn == kl_sim_x_st_async;
+    if (i->cluster && !far)
+        return "not in the shared memory of another CTA";
+    if (!i->cluster && (i->fn == kl_sim_x_mapa || i->fn == kl_sim_x_st_async))
+        return "only in shared::cluster";
+    if (i->fn == kl_sim_x_st_async &&
+        (!((INT32 | INT64 | FLOATS) & t) || kl_sim_types[i->type].size * i->vec > 16))
+        return "not with this type";
     if (i->fn == kl_sim_x_atom && !(atom_types(i->mode) & t))
         return "not with this type";
     if (i->fn == kl_sim_x_redux && i->mode <= ATOM_MAX && !((B(U32) | B(S32)) & t))

@@ -192,7 +192,7 @@ static uint32_t resolve(struct sim_warp *w, const struct sim_ins *i, uint8_t spa
 static void host_pointers(struct sim_warp *w, uint8_t space, uint32_t mask, uint64_t *addr)
 {
     struct sim_run *r = w->run;
-    uint64_t base = space == SP_SHARED  ? (uint64_t)(uintptr_t)r->smem
+    uint64_t base = space == SP_SHARED  ? (uint64_t)(uintptr_t)w->mem->smem
                     : space == SP_PARAM ? (uint64_t)(uintptr_t)r->l->param
                     : space == SP_LOCAL ? (uint64_t)(uintptr_t)w->local
                                         : 0;
@@ -245,7 +245,7 @@ static char *row(struct sim_warp *w, const struct sim_ins *i, uint32_t mask, con
 {
     struct sim_run *r = w->run;
     uint32_t n = bytes * LANES;
-    if ((i->space != SP_GLOBAL && i->space != SP_SHARED) || !consecutive(mask, addr, bytes) ||
+    if ((i->space != SP_GLOBAL && i->space != SP_SHARED) || i->cluster || !consecutive(mask, addr, bytes) ||
         addr[0] & (bytes - 1))
         return NULL;
     if (i->space == SP_GLOBAL) {
@@ -257,7 +257,7 @@ static char *row(struct sim_warp *w, const struct sim_ins *i, uint32_t mask, con
         return NULL;
     }
     kl_sim_count_access(w, i, i->space == SP_SHARED, mask, addr, bytes);
-    return i->space == SP_SHARED ? r->smem + addr[0] : (char *)(uintptr_t)addr[0];
+    return i->space == SP_SHARED ? w->mem->smem + addr[0] : (char *)(uintptr_t)addr[0];
 }
 
 EXEC(ld)
@@ -285,9 +285,11 @@ EXEC(ld)
         uint32_t part = mask;
         if (space == SP_GENERIC)
             part = kl_sim_one_space(mask, addr, &space);
-        uint32_t good = part;
+        uint32_t good = part, rest = mask & ~part;
+        if (i->cluster)
+            good = part = kl_sim_cluster_part(w, i, mask, addr, &rest);
         if (!p) {
-            good = resolve(w, i, space, part, addr, bytes, false);
+            good = part ? resolve(w, i, space, part, addr, bytes, false) : 0;
             if (good && space == SP_SHARED)
                 kl_sim_shadow_read(w, i, good, addr, bytes);
         }
@@ -296,7 +298,8 @@ EXEC(ld)
             load_lanes(i->type, good, addr, k * size, v);
             sim_set(w, &i->op[k], part, v);
         }
-        mask &= ~part;
+        mask = rest;
+        w->mem = w->cta;
     }
 }
 
@@ -335,9 +338,11 @@ EXEC(st)
         uint32_t part = mask;
         if (space == SP_GENERIC)
             part = kl_sim_one_space(mask, addr, &space);
-        uint32_t good = part;
+        uint32_t good = part, rest = mask & ~part;
+        if (i->cluster)
+            good = part = kl_sim_cluster_part(w, i, mask, addr, &rest);
         if (!p) {
-            good = resolve(w, i, space, part, addr, bytes, true);
+            good = part ? resolve(w, i, space, part, addr, bytes, true) : 0;
             if (good && space == SP_SHARED)
                 kl_sim_shadow_write(w, i, good, addr, bytes, value[0], sizeof value[0]);
         }
@@ -355,6 +360,7 @@ EXEC(st)
                 kl_sim_report(w, i, KL_K1509, lost,
                               "lanes of one store write different values to one place");
         }
-        mask &= ~part;
+        mask = rest;
+        w->mem = w->cta;
     }
 }

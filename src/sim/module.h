@@ -9,7 +9,7 @@
 #include "sim/sim.h"
 
 #define SIM_NONE UINT32_MAX
-enum { LANES = 32, MAX_OPND = 24 };
+enum { LANES = 32, MAX_OPND = 24, SIM_CLUSTER = 16 /* most CTAs of a cluster */ };
 
 enum sim_type {
     PT_NONE, PT_PRED, PT_B8, PT_B16, PT_B32, PT_B64, PT_U8, PT_U16, PT_U32, PT_U64, PT_S8, PT_S16,
@@ -37,6 +37,8 @@ enum sim_space { SP_GENERIC, SP_GLOBAL, SP_SHARED, SP_PARAM, SP_LOCAL, SP_CONST 
 #define SIM_SHARED_WINDOW (UINT64_C(1) << 56)
 #define SIM_LOCAL_WINDOW (UINT64_C(1) << 57)
 #define SIM_WINDOW_MASK (UINT64_C(3) << 56)
+/* shared::cluster addresses: own memory as it is, that of CTA number r from (r + 1) << 24 on. */
+enum { SIM_CTA_SHIFT = 24 };
 
 struct sim_warp;
 struct sim_ins;
@@ -57,6 +59,7 @@ struct sim_ins {
     uint8_t type, type2; /* type words in order */
     uint8_t cmp, boolop, round, iround, mode;
     bool has_round, has_iround, ftz, sat, nan, relu, satfinite, strong, is_branch;
+    bool cluster; /* the space is shared::cluster */
     bool predneg, lazy; /* lazy: the function checks itself whether its sources are written */
     uint32_t pred, pred_reg; /* number of the guard, or SIM_NONE */
     uint8_t space; /* enum sim_space */

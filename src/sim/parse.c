@@ -143,6 +143,15 @@ static bool limits(struct sim_parser *s)
                 k++;
             } while (kl_sp_char(s, ','));
         }
+        if (kl_sp_is(w, n, ".reqnctapercluster")) {
+            uint64_t ctas = v[0] * v[1] * v[2];
+            if (!ctas || ctas > SIM_CLUSTER) {
+                kl_sp_error(s, KL_K1602, w, "a cluster has 1 to %d CTAs", SIM_CLUSTER);
+                return false;
+            }
+            for (int k = 0; k < 3; k++)
+                s->f->pub.cluster[k] = (uint32_t)v[k];
+        }
         if (req || kl_sp_is(w, n, ".maxntid")) {
             s->f->pub.max_threads = (uint32_t)(v[0] * v[1] * v[2]);
             if (req)
@@ -286,7 +295,7 @@ static bool body(struct sim_parser *s)
 static bool entry(struct sim_parser *s)
 {
     const char *name;
-    struct sim_fn f = {.npred = 1}; /* predicate 0 takes what nobody wants */
+    struct sim_fn f = {.npred = 1, .pub.cluster = {1, 1, 1}}; /* predicate 0 takes what nobody wants */
     s->f = &f;
     uint32_t len = kl_sp_name(s, &name);
     if (!len) {

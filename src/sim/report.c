@@ -29,9 +29,9 @@ void kl_sim_report(struct sim_warp *w, const struct sim_ins *i, enum kl_code cod
     f.text = kl_vprintf(&r->a, fmt, ap);
     va_end(ap);
     uint32_t t = w->id * LANES + (lanes ? sim_first(lanes) : 0);
-    const uint32_t *b = r->l->block;
+    const uint32_t *b = r->l->block, *at = w->cta->ctaid;
     f.who = kl_printf(&r->a, "thread (%u,%u,%u) of CTA (%u,%u,%u)", t % b[0], t / b[0] % b[1],
-                      t / b[0] / b[1], r->ctaid[0], r->ctaid[1], r->ctaid[2]);
+                      t / b[0] / b[1], at[0], at[1], at[2]);
     kl_push(&r->a, &r->finding, f);
 }
 

@@ -1,4 +1,4 @@
-/* run.c - one launch: CTAs one after another, the warps of a CTA in turns. */
+/* run.c - one launch: CTAs, or clusters, one after another, their warps in turns. */
 #include <fenv.h>
 
 #include "sim/exec.h"
@@ -26,6 +26,11 @@ static bool fits(const struct sim_fn *f, const kl_sim_launch *l, kl_diags *d)
         l->grid[2] > 65535)
         kl_diag(d, KL_K1606, none, "a grid of %u x %u x %u CTAs cannot be launched", l->grid[0],
                 l->grid[1], l->grid[2]);
+    for (int k = 0; k < 3; k++)
+        if (l->grid[k] % f->pub.cluster[k])
+            kl_diag(d, KL_K1606, none, "a grid of %u x %u x %u CTAs has no whole clusters of %u x %u x %u",
+                    l->grid[0], l->grid[1], l->grid[2], f->pub.cluster[0], f->pub.cluster[1],
+                    f->pub.cluster[2]);
     if (l->param_bytes < f->pub.param_bytes)
         kl_diag(d, KL_K1606, none, "`%s` takes %u bytes of parameters, not %u", f->pub.name,
                 f->pub.param_bytes, l->param_bytes);
@@ -57,12 +62,14 @@ static void set_warps(struct sim_run *r)
     bool async = false;
     for (uint32_t k = 0; k < f->nins; k++)
         async |= f->ins[k].fn == kl_sim_x_cp_async;
-    r->warp = kl_new_n(&r->a, struct sim_warp, r->nwarp);
+    r->warp = kl_new_n(&r->a, struct sim_warp, r->ncta * r->nwarp);
     char *tmp = kl_alloc_zero(&r->a, 4 * 8 * LANES);
-    for (uint32_t k = 0; k < r->nwarp; k++) {
+    for (uint32_t k = 0; k < r->ncta * r->nwarp; k++) {
         struct sim_warp *w = &r->warp[k];
         w->run = r;
-        w->id = k;
+        w->gid = k;
+        w->id = k % r->nwarp;
+        w->cta = w->mem = &r->cta[k / r->nwarp];
         w->bank[BANK_REG] = kl_alloc_zero(&r->a, (size_t)f->reg_bytes + 16);
         w->bank[BANK_CONST] = (char *)(uintptr_t)r->m->cst;
         w->bank[BANK_TMP] = tmp;
@@ -77,12 +84,18 @@ static void set_warps(struct sim_run *r)
 
 /* ---- barriers ---- */
 
-static uint32_t at_barrier(const struct sim_run *r, uint32_t bar, uint32_t *need)
+static struct sim_warp *warps_of(const struct sim_run *r, const struct sim_cta *c)
+{
+    return &r->warp[c->rank * r->nwarp];
+}
+
+static uint32_t at_barrier(const struct sim_run *r, const struct sim_cta *c, uint32_t bar,
+                           uint32_t *need)
 {
     uint32_t n = 0;
     *need = 0;
     for (uint32_t k = 0; k < r->nwarp; k++) {
-        const struct sim_warp *w = &r->warp[k];
+        const struct sim_warp *w = &warps_of(r, c)[k];
         if (w->state != WARP_BAR || w->bar != bar)
             continue;
         n++;
@@ -92,19 +105,19 @@ static uint32_t at_barrier(const struct sim_run *r, uint32_t bar, uint32_t *need
     return n;
 }
 
-static void reduce(struct sim_run *r, uint32_t bar)
+static void reduce(struct sim_run *r, const struct sim_cta *c, uint32_t bar)
 {
     uint32_t count = 0;
     bool all = true;
     for (uint32_t k = 0; k < r->nwarp; k++) {
-        const struct sim_warp *w = &r->warp[k];
+        const struct sim_warp *w = &warps_of(r, c)[k];
         if (w->state != WARP_BAR || w->bar != bar || !w->redb)
             continue;
         count += (uint32_t)sim_popc(w->red_mask);
         all &= w->red_mask == w->alive;
     }
     for (uint32_t k = 0; k < r->nwarp; k++) {
-        struct sim_warp *w = &r->warp[k];
+        struct sim_warp *w = &warps_of(r, c)[k];
         if (w->state != WARP_BAR || w->bar != bar || !w->redb)
             continue;
         const struct sim_opnd *o = &w->redb->op[0];
@@ -119,65 +132,80 @@ static void reduce(struct sim_run *r, uint32_t bar)
     }
 }
 
-/* Lets the warps go on whose barrier is complete. */
-static bool release(struct sim_run *r)
+/* Lets the warps of a CTA go on whose barrier is complete. */
+static bool release(struct sim_run *r, struct sim_cta *c)
 {
     bool any = false;
     for (uint32_t bar = 0; bar < SIM_BARRIERS; bar++) {
-        uint32_t need, n = at_barrier(r, bar, &need);
-        if (!n || (need ? n * LANES + r->arrived[bar] < need : n < r->nwarp))
+        uint32_t need, n = at_barrier(r, c, bar, &need), here = 0;
+        if (!n || (need ? n * LANES + c->arrived[bar] < need : n < r->nwarp))
             continue;
-        reduce(r, bar);
-        for (uint32_t k = 0; k < r->nwarp; k++)
-            if (r->warp[k].state == WARP_BAR && r->warp[k].bar == bar)
-                r->warp[k].state = WARP_RUN;
-        r->arrived[bar] = 0;
+        reduce(r, c, bar);
+        for (uint32_t k = 0; k < r->nwarp; k++) {
+            struct sim_warp *w = &warps_of(r, c)[k];
+            if (w->state != WARP_BAR || w->bar != bar)
+                continue;
+            w->state = WARP_RUN;
+            here |= 1u << k;
+        }
+        if (r->ncta > 1) /* of what arrived only, it is not known when */
+            kl_sim_cluster_met(r, c, c->arrived[bar] ? UINT32_MAX : here);
+        c->arrived[bar] = 0;
         r->barriers++;
         any = true;
     }
     if (any)
-        kl_sim_shadow_barrier(r);
+        kl_sim_shadow_barrier(c);
     return any;
 }
 
 /* No warp can go on, but some wait. */
 static void deadlock(struct sim_run *r)
 {
-    uint32_t done = 0, elsewhere = 0;
+    uint32_t done = 0, elsewhere = 0, all = r->ncta * r->nwarp;
     struct sim_warp *first = NULL;
-    for (uint32_t k = r->nwarp; k-- > 0;)
-        if (r->warp[k].state == WARP_BAR)
+    for (uint32_t k = all; k-- > 0;)
+        if (r->warp[k].state != WARP_DONE)
             first = &r->warp[k];
-    for (uint32_t k = 0; k < r->nwarp; k++) {
-        done += r->warp[k].state == WARP_DONE;
-        elsewhere += r->warp[k].state == WARP_BAR && r->warp[k].bar != first->bar;
+    if (!first)
+        return;
+    uint32_t from = first->state == WARP_BAR ? first->cta->rank * r->nwarp : 0;
+    uint32_t n = first->state == WARP_BAR ? r->nwarp : all;
+    for (uint32_t k = from; k < from + n; k++) {
+        const struct sim_warp *w = &r->warp[k];
+        done += w->state == WARP_DONE;
+        elsewhere += w->state != WARP_DONE &&
+                     (w->state != first->state || (w->state == WARP_BAR && w->bar != first->bar));
     }
+    const char *what = first->state == WARP_BAR ? kl_printf(&r->a, "barrier %u", first->bar)
+                       : first->state == WARP_CLUSTER ? "a barrier of the cluster"
+                                                      : "an mbarrier";
     kl_sim_report(first, first->at, KL_K1508, first->alive,
-                  "barrier %u waits for ever: of %u warps %u have ended and %u wait at another "
-                  "barrier",
-                  first->bar, r->nwarp, done, elsewhere);
+                  "%s waits for ever: of %u warps %u have ended and %u wait at another barrier", what,
+                  n, done, elsewhere);
     r->stop = true;
 }
 
-/* ---- one CTA ---- */
+/* ---- one CTA, or those of a cluster ---- */
 
-static void begin_cta(struct sim_run *r)
+static void begin_cta(struct sim_run *r, struct sim_cta *c)
 {
     /* what nobody wrote is no useful number */
     if (r->smem_size) {
-        memset(r->smem, 0xff, r->smem_size);
-        memset(r->init, 0, r->smem_size);
+        memset(c->smem, 0xff, r->smem_size);
+        memset(c->init, 0, r->smem_size);
     }
-    kl_sim_shadow_barrier(r);
-    memset(r->arrived, 0, sizeof r->arrived);
+    kl_sim_shadow_barrier(c);
+    memset(c->arrived, 0, sizeof c->arrived);
     for (uint32_t k = 0; k < r->nwarp; k++) {
-        struct sim_warp *w = &r->warp[k];
+        struct sim_warp *w = &warps_of(r, c)[k];
         uint32_t left = r->nthread - k * LANES;
         w->alive = left >= LANES ? UINT32_MAX : (1u << left) - 1;
         w->sp = 1;
         w->stack[1] = (struct sim_frame){0, SIM_NONE, w->alive};
         w->state = WARP_RUN;
         w->carry = w->npend = 0;
+        w->arrives = w->waits = 0;
         memset(w->group, 0, sizeof w->group);
         memset(w->written, 0, r->f->nreg * sizeof *w->written);
         kl_sim_specials(w);
@@ -185,21 +213,43 @@ static void begin_cta(struct sim_run *r)
     r->cta_count++;
 }
 
-static void run_cta(struct sim_run *r)
+/* One turn of each warp; true if some CTA is not at its end. */
+static bool turn(struct sim_run *r, bool *running)
 {
-    begin_cta(r);
-    while (!r->stop) {
-        bool running = false, waiting = false;
+    bool waiting = false;
+    *running = false;
+    for (uint32_t q = 0; q < r->ncta; q++) {
+        struct sim_cta *c = &r->cta[r->opt.reverse ? r->ncta - 1 - q : q];
+        bool was = false, is = false;
         for (uint32_t k = 0; k < r->nwarp && !r->stop; k++) {
-            struct sim_warp *w = &r->warp[r->opt.reverse ? r->nwarp - 1 - k : k];
+            struct sim_warp *w = &warps_of(r, c)[r->opt.reverse ? r->nwarp - 1 - k : k];
+            was |= w->state != WARP_DONE;
             if (w->state == WARP_RUN)
                 kl_sim_warp_run(w, TURN);
-            running |= w->state == WARP_RUN;
-            waiting |= w->state == WARP_BAR;
+            *running |= w->state == WARP_RUN;
+            is |= w->state != WARP_DONE;
         }
-        if (r->stop || (!running && !waiting))
-            return;
-        if (waiting && !release(r) && !running)
+        waiting |= is;
+        if (was && !is && r->ncta > 1)
+            kl_sim_cluster_ended(r, c);
+    }
+    return waiting;
+}
+
+static void run_cluster(struct sim_run *r)
+{
+    bool running;
+    for (uint32_t k = 0; k < r->ncta; k++)
+        begin_cta(r, &r->cta[k]);
+    if (r->ncta > 1)
+        kl_sim_cluster_begin(r);
+    while (!r->stop && turn(r, &running) && !r->stop) {
+        bool any = running;
+        for (uint32_t k = 0; k < r->ncta; k++)
+            any |= release(r, &r->cta[k]);
+        if (r->ncta > 1)
+            any |= kl_sim_cluster_release(r);
+        if (!any)
             deadlock(r);
     }
 }
@@ -207,23 +257,35 @@ static void run_cta(struct sim_run *r)
 static void run_all(struct sim_run *r, kl_sim_counts *out, kl_arena *out_arena)
 {
     const kl_sim_launch *l = r->l;
+    const uint32_t *n = r->f->pub.cluster;
     r->nthread = l->block[0] * l->block[1] * l->block[2];
     r->nwarp = (r->nthread + LANES - 1) / LANES;
+    r->ncta = n[0] * n[1] * n[2];
     r->smem_size = r->f->dynamic_at + l->dynamic_shared;
     if (!l->dynamic_shared)
         r->smem_size = r->f->pub.shared_bytes;
-    r->smem = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
-    r->init = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
-    r->wr = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
-    r->rd = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
+    r->cta = kl_new_n(&r->a, struct sim_cta, r->ncta);
+    for (uint32_t k = 0; k < r->ncta; k++) {
+        struct sim_cta *c = &r->cta[k];
+        c->rank = k;
+        c->smem = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
+        c->init = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
+        c->wr = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
+        c->rd = kl_alloc_zero(&r->a, (size_t)r->smem_size + 64);
+    }
     r->tally = kl_new_n(&r->a, struct sim_tally, r->f->nins + 1);
     set_buffers(r);
     set_warps(r);
-    for (uint32_t z = 0; z < l->grid[2] && !r->stop; z++)
-        for (uint32_t y = 0; y < l->grid[1] && !r->stop; y++)
-            for (uint32_t x = 0; x < l->grid[0] && !r->stop; x++) {
-                r->ctaid[0] = x, r->ctaid[1] = y, r->ctaid[2] = z;
-                run_cta(r);
+    if (r->ncta > 1)
+        kl_sim_cluster_open(r);
+    for (uint32_t z = 0; z < l->grid[2] && !r->stop; z += n[2])
+        for (uint32_t y = 0; y < l->grid[1] && !r->stop; y += n[1])
+            for (uint32_t x = 0; x < l->grid[0] && !r->stop; x += n[0]) {
+                for (uint32_t k = 0; k < r->ncta; k++) {
+                    uint32_t *at = r->cta[k].ctaid;
+                    at[0] = x + k % n[0], at[1] = y + k / n[0] % n[1], at[2] = z + k / n[0] / n[1];
+                }
+                run_cluster(r);
             }
     if (out)
         kl_sim_counts_sum(r, out, out_arena);

@@ -25,14 +25,16 @@ struct sim_pending {
     uint32_t group[LANES]; /* the lane's group; open groups have the lane's present number */
 };
 
-enum sim_state { WARP_RUN, WARP_BAR, WARP_DONE };
+/* Waiting: at a barrier of the CTA, of the cluster, for a phase of an mbarrier. */
+enum sim_state { WARP_RUN, WARP_BAR, WARP_CLUSTER, WARP_PHASE, WARP_DONE };
 
 struct sim_warp {
     char *bank[NBANK];
     uint32_t *pred, *written;
     struct sim_run *run;
     struct sim_frame stack[STACK_MAX];
-    uint32_t sp, id, alive, carry;
+    uint32_t sp, id, alive, carry; /* id: in its CTA */
+    struct sim_cta *cta, *mem;     /* its own, and that whose shared memory is accessed */
     uint8_t state, bar;
     uint32_t bar_need; /* threads that the barrier waits for; 0: all */
     const struct sim_ins *at; /* the barrier it waits at */
@@ -42,6 +44,21 @@ struct sim_warp {
     char *local; /* local memory: local_bytes for each lane */
     const struct sim_ins *redb; /* bar.red: the mask of its predicate */
     uint32_t red_mask;
+    /* clusters (cluster.c) */
+    uint32_t gid, arrives, waits; /* number in the cluster; of barriers of the cluster */
+    uint32_t *clock;              /* what of each warp of the cluster came before */
+};
+
+/* A CTA that runs: one, or those of a cluster. */
+struct sim_cta {
+    uint32_t ctaid[3], rank;
+    char *smem;
+    /* one byte for each byte of shared memory: written at all; who wrote it and who read it
+     * since the last barrier (number of the warp + 1, SHADOW_*) */
+    uint8_t *init, *wr, *rd;
+    uint32_t dirty_lo, dirty_hi; /* part of wr and rd that is not zero */
+    uint32_t arrived[SIM_BARRIERS]; /* threads of bar.arrive */
+    struct sim_shared *shared; /* clusters: what cluster.c knows of its shared memory */
 };
 
 struct sim_range {
@@ -72,17 +89,14 @@ struct sim_run {
     kl_env env;
     struct sim_range *buf;
     uint32_t nbuf, hint; /* hint: the last one that was right */
-    uint32_t ctaid[3], nwarp, nthread;
-    struct sim_warp *warp;
-    char *smem;
+    uint32_t nwarp, nthread; /* of a CTA */
+    uint32_t ncta;           /* of a cluster; 1: none */
+    struct sim_cta *cta;
+    struct sim_warp *warp;   /* of all CTAs */
     uint32_t smem_size;
-    /* one byte for each byte of shared memory: written at all; who wrote it and who read it
-     * since the last barrier (number of the warp + 1, SHADOW_*) */
-    uint8_t *init, *wr, *rd;
-    uint32_t dirty_lo, dirty_hi; /* part of wr and rd that is not zero */
     struct sim_tally *tally;
-    uint64_t steps, barriers, cta_count;
-    uint32_t arrived[SIM_BARRIERS]; /* threads of bar.arrive */
+    uint64_t steps, barriers, cluster_barriers, cta_count;
+    struct sim_cluster *cluster;
     KL_VEC(struct sim_finding) finding;
     bool stop, stopped_by_tick;
 };
@@ -122,7 +136,25 @@ void kl_sim_shadow_atomic(struct sim_warp *w, const struct sim_ins *i, uint32_t 
                           const uint64_t *addr, uint32_t bytes);
 /* cp.async: pending makes the bytes unreadable, until it is done */
 void kl_sim_shadow_pending(struct sim_warp *w, uint32_t addr, uint32_t bytes, bool done);
-void kl_sim_shadow_barrier(struct sim_run *r);
+void kl_sim_shadow_barrier(struct sim_cta *c);
+
+/* cluster.c: shared memory that all CTAs of a cluster may touch.  The same as in shadow.c, by
+ * what came before what. */
+void kl_sim_cluster_open(struct sim_run *r);
+void kl_sim_cluster_begin(struct sim_run *r); /* before its CTAs run */
+void kl_sim_cluster_read(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
+                         const uint64_t *addr, uint32_t bytes);
+void kl_sim_cluster_write(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
+                          const uint64_t *addr, uint32_t bytes, const char *value, uint32_t stride);
+/* The warps of a CTA whose bit is set in `here` met at a barrier. */
+void kl_sim_cluster_met(struct sim_run *r, const struct sim_cta *c, uint32_t here);
+/* Lets the warps go on that a barrier of the cluster or an mbarrier held up. */
+bool kl_sim_cluster_release(struct sim_run *r);
+void kl_sim_cluster_ended(struct sim_run *r, struct sim_cta *c);
+/* shared::cluster addresses: lanes of mask that lie in the CTA of the first one, which becomes
+ * w->mem, with offsets in its memory.  0: none (said); *left are the others. */
+uint32_t kl_sim_cluster_part(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
+                             uint64_t *addr, uint32_t *left);
 
 /* count.c */
 void kl_sim_count_access(struct sim_warp *w, const struct sim_ins *i, bool shared, uint32_t mask,

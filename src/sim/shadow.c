@@ -15,12 +15,12 @@ static uint32_t word_at(const uint8_t *p)
     return v;
 }
 
-static void dirty(struct sim_run *r, uint64_t addr, uint32_t bytes)
+static void dirty(struct sim_cta *c, uint64_t addr, uint32_t bytes)
 {
-    if (addr < r->dirty_lo)
-        r->dirty_lo = (uint32_t)addr;
-    if (addr + bytes > r->dirty_hi)
-        r->dirty_hi = (uint32_t)addr + bytes;
+    if (addr < c->dirty_lo)
+        c->dirty_lo = (uint32_t)addr;
+    if (addr + bytes > c->dirty_hi)
+        c->dirty_hi = (uint32_t)addr + bytes;
 }
 
 static bool foreign(uint8_t who, uint8_t me)
@@ -42,11 +42,11 @@ static void race(struct sim_warp *w, const struct sim_ins *i, uint32_t lanes, co
 {
     if (kl_sim_known(w, i, KL_K1507, lanes))
         return;
-    const struct sim_run *r = w->run;
+    const struct sim_cta *c = w->mem;
     uint64_t at = addr[sim_first(lanes)];
-    uint8_t who = r->wr[at] & 0x3f;
+    uint8_t who = c->wr[at] & 0x3f;
     if (!who || who == w->id + 1u)
-        who = r->rd[at];
+        who = c->rd[at];
     const char *other = who && who != SHADOW_MANY && who != w->id + 1u
                             ? kl_printf(&w->run->a, "warp %u", who - 1u)
                             : "another warp";
@@ -54,31 +54,36 @@ static void race(struct sim_warp *w, const struct sim_ins *i, uint32_t lanes, co
                   "warp %u %s byte %llu of shared memory that %s %s since "
                   "the last barrier",
                   w->id, what, (unsigned long long)at, other,
-                  (r->wr[at] & 0x3f) ? "wrote" : "read");
+                  (c->wr[at] & 0x3f) ? "wrote" : "read");
 }
 
 void kl_sim_shadow_read(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
                         const uint64_t *addr, uint32_t bytes)
 {
     struct sim_run *r = w->run;
+    struct sim_cta *c = w->mem;
+    if (r->ncta > 1) {
+        kl_sim_cluster_read(w, i, mask, addr, bytes);
+        return;
+    }
     uint8_t me = (uint8_t)(w->id + 1);
     uint32_t raw = 0, racing = 0, all = me * 0x01010101u;
     bool races = r->opt.checks & KL_SIM_RACES;
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t l = sim_first(m);
         uint64_t a = addr[l];
-        dirty(r, a, bytes);
+        dirty(c, a, bytes);
         for (uint32_t k = 0; k < bytes;) {
-            if (bytes - k >= 4 && word_at(r->init + a + k) == 0x01010101 &&
-                (word_at(r->wr + a + k) == 0 || word_at(r->wr + a + k) == all) &&
-                (word_at(r->rd + a + k) == 0 || word_at(r->rd + a + k) == all)) {
+            if (bytes - k >= 4 && word_at(c->init + a + k) == 0x01010101 &&
+                (word_at(c->wr + a + k) == 0 || word_at(c->wr + a + k) == all) &&
+                (word_at(c->rd + a + k) == 0 || word_at(c->rd + a + k) == all)) {
                 if (!i->strong)
-                    memcpy(r->rd + a + k, &all, 4);
+                    memcpy(c->rd + a + k, &all, 4);
                 k += 4;
                 continue;
             }
-            uint8_t wr = r->wr[a + k], *rd = &r->rd[a + k];
-            raw |= (uint32_t)!r->init[a + k] << l;
+            uint8_t wr = c->wr[a + k], *rd = &c->rd[a + k];
+            raw |= (uint32_t)!c->init[a + k] << l;
             if (foreign(wr, me) && !(i->strong && wr & SHADOW_STRONG))
                 racing |= 1u << l;
             if (!i->strong)
@@ -96,20 +101,25 @@ void kl_sim_shadow_write(struct sim_warp *w, const struct sim_ins *i, uint32_t m
                          const uint64_t *addr, uint32_t bytes, const char *value, uint32_t stride)
 {
     struct sim_run *r = w->run;
+    struct sim_cta *c = w->mem;
+    if (r->ncta > 1) {
+        kl_sim_cluster_write(w, i, mask, addr, bytes, value, stride);
+        return;
+    }
     uint8_t me = (uint8_t)(w->id + 1), mark = (uint8_t)(me | (i->strong ? SHADOW_STRONG : 0));
     uint32_t racing = 0, all = me * 0x01010101u;
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t l = sim_first(m);
         uint64_t a = addr[l];
-        dirty(r, a, bytes);
+        dirty(c, a, bytes);
         for (uint32_t k = 0; k < bytes; k++) {
-            if (bytes - k >= 4 && (word_at(r->wr + a + k) == 0 || word_at(r->wr + a + k) == all) &&
-                (word_at(r->rd + a + k) == 0 || word_at(r->rd + a + k) == all)) {
+            if (bytes - k >= 4 && (word_at(c->wr + a + k) == 0 || word_at(c->wr + a + k) == all) &&
+                (word_at(c->rd + a + k) == 0 || word_at(c->rd + a + k) == all)) {
                 k += 3;
                 continue;
             }
-            uint8_t wr = r->wr[a + k], rd = r->rd[a + k];
-            bool same = value && r->init[a + k] && r->smem[a + k] == value[stride * l + k];
+            uint8_t wr = c->wr[a + k], rd = c->rd[a + k];
+            bool same = value && c->init[a + k] && c->smem[a + k] == value[stride * l + k];
             if (foreign(wr, me) && !same && !(i->strong && wr & SHADOW_STRONG))
                 racing |= 1u << l;
             if (rd && rd != me)
@@ -120,18 +130,18 @@ void kl_sim_shadow_write(struct sim_warp *w, const struct sim_ins *i, uint32_t m
         race(w, i, racing, addr, "writes");
     for (uint32_t m = mask; m; m &= m - 1) {
         uint64_t a = addr[sim_first(m)];
-        memset(r->wr + a, mark, bytes);
-        memset(r->init + a, 1, bytes);
+        memset(c->wr + a, mark, bytes);
+        memset(c->init + a, 1, bytes);
     }
 }
 
 bool kl_sim_shadow_row(struct sim_warp *w, const struct sim_ins *i, uint32_t addr, uint32_t n,
                        bool write)
 {
-    struct sim_run *r = w->run;
-    const uint8_t *wr = r->wr + addr, *rd = r->rd + addr, *init = r->init + addr;
+    struct sim_cta *c = w->mem;
+    const uint8_t *wr = c->wr + addr, *rd = c->rd + addr, *init = c->init + addr;
     uint8_t me = (uint8_t)(w->id + 1), bad = 0;
-    if (i->strong)
+    if (i->strong || w->run->ncta > 1)
         return false;
     for (uint32_t k = 0; k < n; k++)
         bad |= (uint8_t)((wr[k] != 0) & (wr[k] != me)) | (uint8_t)((rd[k] != 0) & (rd[k] != me));
@@ -139,10 +149,10 @@ bool kl_sim_shadow_row(struct sim_warp *w, const struct sim_ins *i, uint32_t add
         bad |= init[k] ^ 1;
     if (bad)
         return false;
-    dirty(r, addr, n);
-    memset(write ? r->wr + addr : r->rd + addr, me, n);
+    dirty(c, addr, n);
+    memset(write ? c->wr + addr : c->rd + addr, me, n);
     if (write)
-        memset(r->init + addr, 1, n);
+        memset(c->init + addr, 1, n);
     return true;
 }
 
@@ -150,15 +160,16 @@ void kl_sim_shadow_atomic(struct sim_warp *w, const struct sim_ins *i, uint32_t 
                           const uint64_t *addr, uint32_t bytes)
 {
     struct sim_run *r = w->run;
+    struct sim_cta *c = w->mem;
     uint8_t me = (uint8_t)(w->id + 1);
     uint32_t raw = 0, racing = 0;
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t l = sim_first(m);
         uint64_t a = addr[l];
-        dirty(r, a, bytes);
+        dirty(c, a, bytes);
         for (uint32_t k = 0; k < bytes; k++) {
-            uint8_t wr = r->wr[a + k], rd = r->rd[a + k];
-            raw |= (uint32_t)!r->init[a + k] << l;
+            uint8_t wr = c->wr[a + k], rd = c->rd[a + k];
+            raw |= (uint32_t)!c->init[a + k] << l;
             if ((foreign(wr, me) && !(wr & SHADOW_STRONG)) || (rd && rd != me))
                 racing |= 1u << l;
         }
@@ -169,25 +180,25 @@ void kl_sim_shadow_atomic(struct sim_warp *w, const struct sim_ins *i, uint32_t 
         race(w, i, racing, addr, "changes");
     for (uint32_t m = mask; m; m &= m - 1) {
         uint64_t a = addr[sim_first(m)];
-        memset(r->wr + a, me | SHADOW_STRONG, bytes);
-        memset(r->init + a, 1, bytes);
+        memset(c->wr + a, me | SHADOW_STRONG, bytes);
+        memset(c->init + a, 1, bytes);
     }
 }
 
 void kl_sim_shadow_pending(struct sim_warp *w, uint32_t addr, uint32_t bytes, bool done)
 {
-    struct sim_run *r = w->run;
-    memset(r->init + addr, done, bytes);
-    memset(r->wr + addr, (int)w->id + 1, bytes);
-    dirty(r, addr, bytes);
+    struct sim_cta *c = w->mem;
+    memset(c->init + addr, done, bytes);
+    memset(c->wr + addr, (int)w->id + 1, bytes);
+    dirty(c, addr, bytes);
 }
 
-void kl_sim_shadow_barrier(struct sim_run *r)
+void kl_sim_shadow_barrier(struct sim_cta *c)
 {
-    if (r->dirty_hi > r->dirty_lo) {
-        memset(r->wr + r->dirty_lo, 0, r->dirty_hi - r->dirty_lo);
-        memset(r->rd + r->dirty_lo, 0, r->dirty_hi - r->dirty_lo);
+    if (c->dirty_hi > c->dirty_lo) {
+        memset(c->wr + c->dirty_lo, 0, c->dirty_hi - c->dirty_lo);
+        memset(c->rd + c->dirty_lo, 0, c->dirty_hi - c->dirty_lo);
     }
-    r->dirty_lo = UINT32_MAX;
-    r->dirty_hi = 0;
+    c->dirty_lo = UINT32_MAX;
+    c->dirty_hi = 0;
 }

@@ -8,8 +8,8 @@
  *
  * Values are those of a device except for what a device approximates
  * (ex2.approx, lg2.approx, sin, cos, tanh, rsqrt, rcp.approx, div.approx ...):
- * here they are the nearest value.  CTAs run one after another; the warps of one are
- * interleaved at barriers only, lanes reconverge at immediate post-dominators. */
+ * here they are the nearest value.  CTAs, or clusters of them, run one after another; the warps of
+ * one are interleaved at barriers only, lanes reconverge at immediate post-dominators. */
 #ifndef KL_SIM_H
 #define KL_SIM_H
 
@@ -34,6 +34,7 @@ typedef struct kl_sim_entry {
     uint32_t nparam, param_bytes;
     uint32_t shared_bytes; /* static shared memory */
     uint32_t max_threads;  /* of .reqntid or .maxntid; 0 if neither is given */
+    uint32_t cluster[3];   /* of .reqnctapercluster; 1, 1, 1 if it is not given */
     uint32_t registers;    /* virtual registers that the text uses */
 } kl_sim_entry;
 
@@ -122,6 +123,7 @@ typedef struct kl_sim_counts {
     kl_sim_traffic gload, gstore, sload, sstore;
     uint64_t branches, divergent; /* conditional branches of warps; those that split one */
     uint64_t barriers;            /* completed, of CTAs */
+    uint64_t cluster_barriers;    /* completed, of clusters */
     uint64_t ctas, warps;
     const kl_sim_line *line; /* by file and line; in the arena given to kl_sim_run */
     uint32_t nline;

@@ -11,12 +11,22 @@ static uint64_t value(const struct sim_warp *w, uint8_t what, uint32_t lane)
     case SR_TID_Y: return t / l->block[0] % l->block[1];
     case SR_TID_Z: return t / l->block[0] / l->block[1];
     case SR_NTID_X: case SR_NTID_Y: case SR_NTID_Z: return l->block[what - SR_NTID_X];
-    case SR_CTAID_X: case SR_CTAID_Y: case SR_CTAID_Z: return r->ctaid[what - SR_CTAID_X];
+    case SR_CTAID_X: case SR_CTAID_Y: case SR_CTAID_Z: return w->cta->ctaid[what - SR_CTAID_X];
     case SR_NCTAID_X: case SR_NCTAID_Y: case SR_NCTAID_Z: return l->grid[what - SR_NCTAID_X];
     case SR_LANEID: return lane;
     case SR_WARPID: return w->id;
     case SR_NWARPID: return r->nwarp;
-    case SR_NSMID: case SR_CLUSTER_SIZE: return 1;
+    case SR_NSMID: return 1;
+    case SR_CLUSTER_RANK: return w->cta->rank;
+    case SR_CLUSTER_SIZE: return r->ncta;
+    case SR_CLUSTERID_X: case SR_CLUSTERID_Y: case SR_CLUSTERID_Z:
+        return w->cta->ctaid[what - SR_CLUSTERID_X] / r->f->pub.cluster[what - SR_CLUSTERID_X];
+    case SR_NCLUSTERID_X: case SR_NCLUSTERID_Y: case SR_NCLUSTERID_Z:
+        return l->grid[what - SR_NCLUSTERID_X] / r->f->pub.cluster[what - SR_NCLUSTERID_X];
+    case SR_CLUSTER_CTAID_X: case SR_CLUSTER_CTAID_Y: case SR_CLUSTER_CTAID_Z:
+        return w->cta->ctaid[what - SR_CLUSTER_CTAID_X] % r->f->pub.cluster[what - SR_CLUSTER_CTAID_X];
+    case SR_CLUSTER_NCTAID_X: case SR_CLUSTER_NCTAID_Y: case SR_CLUSTER_NCTAID_Z:
+        return r->f->pub.cluster[what - SR_CLUSTER_NCTAID_X];
     case SR_MASK_EQ: return 1u << lane;
     case SR_MASK_LT: return (1u << lane) - 1;
     case SR_MASK_LE: return (2u << lane) - 1;

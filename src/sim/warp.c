@@ -120,7 +120,7 @@ EXEC(bar)
 EXEC(bar_arrive)
 {
     if (arrive(w, i, mask, &i->op[0], &i->op[1]))
-        w->run->arrived[w->bar] += LANES;
+        w->cta->arrived[w->bar] += LANES;
 }
 
 EXEC(bar_red)

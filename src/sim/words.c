@@ -27,7 +27,7 @@ struct word {
 };
 
 /* Splits at dots, and unknown words at '_': cp.async.wait_group is cp_async_wait_group. */
-static uint32_t split(const char *s, uint32_t n, struct word w[MAX_WORDS], bool *policy)
+static uint32_t split(const char *s, uint32_t n, struct word w[MAX_WORDS], struct sim_form *f)
 {
     uint32_t k = 0;
     for (uint32_t i = 0; i < n;) {
@@ -37,9 +37,10 @@ static uint32_t split(const char *s, uint32_t n, struct word w[MAX_WORDS], bool 
         uint32_t len = j - i;
         const char *colon = memchr(s + i, ':', len);
         if (colon && len > 4 && memcmp(s + i, "L", 1) == 0) {
-            *policy |= len == 14 && memcmp(s + i, "L2::cache_hint", 14) == 0;
+            f->policy |= len == 14 && memcmp(s + i, "L2::cache_hint", 14) == 0;
             len = (uint32_t)(colon - (s + i));
         } else if (colon) {
+            f->proto.cluster |= len == 15 && memcmp(s + i, "shared::cluster", 15) == 0;
             len = (uint32_t)(colon - (s + i)); /* shared::cta is shared */
         }
         const struct tok *t = tok_find(s + i, len);
@@ -120,11 +121,13 @@ void kl_sp_form(struct sim_form *f, const char *s, uint32_t n)
     bool own[MAX_WORDS];
     memset(f, 0, sizeof *f);
     f->row = SIM_NONE;
-    uint32_t k = split(s, n, w, &f->policy);
+    uint32_t k = split(s, n, w, f);
+    bool cluster = f->proto.cluster;
     for (uint32_t r = 0; k != SIM_NONE && k && r < kl_sim_nrows; r++) {
         if (!fits(&kl_sim_rows[r], w, k, own))
             continue;
         memset(&f->proto, 0, sizeof f->proto);
+        f->proto.cluster = cluster;
         f->row = r;
         if (!words(f, w, k, own)) {
             f->row = SIM_NONE;

@@ -36,6 +36,12 @@ static struct box *box_current;
 /* rows of ptx.def that some test text used */
 static bool row_seen[1024];
 
+/* Rows that test_sim_cluster.c has to use. */
+static inline bool box_of_clusters(const char *id)
+{
+    return strstr(id, "cluster") || strstr(id, "mbarrier") || strncmp(id, "mapa", 4) == 0;
+}
+
 static inline void box_open(struct box *x)
 {
     memset(x, 0, sizeof *x);
