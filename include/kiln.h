@@ -297,6 +297,7 @@ typedef struct kiln_spec_info {
     uint32_t ctas_per_sm;        /* blocks that fit on a multiprocessor; 0: not known */
     uint32_t approximate;        /* 1: the GPU's approximate units are used, as math(fast) allows,
                                     and the bits may differ from those of other devices */
+    uint32_t cluster;            /* blocks that run one program together; 1: no cluster */
 } kiln_spec_info;
 
 /* Check arguments and prepare code for them.  A later launch with arguments of

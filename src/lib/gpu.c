@@ -36,7 +36,7 @@ kiln_status kl_say_cuda(struct kl_call *c, kiln_status s, const kl_cudaerr *e)
 /* ---- targets ---- */
 
 static const uint32_t targets[] = {
-#define PTX_TARGET(arch, version, shared) arch,
+#define PTX_TARGET(arch, ...) arch,
 #include "gen/ptx/target.def"
 };
 
@@ -165,9 +165,11 @@ kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it)
                            .symbol = it->part ? kl_printf(a, "kiln_%u_%s", it->part, it->k->name)
                                               : NULL};
     struct kl_gpu *g = kl_new(&s->a, struct kl_gpu);
-    kl_ptx_prelude(&b, s->fn, &o);
+    kl_buf body = {.a = a};
+    kl_ptx_emit(&body, s->fn, &o, &g->info);
+    kl_ptx_prelude(&b, s->fn, &o, g->info.cluster > 1);
     it->body = b.n;
-    kl_ptx_emit(&b, s->fn, &o, &g->info);
+    kl_buf_put(&b, body.s, body.n);
     g->info.entry = kl_strndup(&s->a, g->info.entry, strlen(g->info.entry));
     KL_CHECK(&c->env, g->info.nparam == s->nslot + EXTRA);
     struct kl_cuslot *slot = kl_new_n(&s->a, struct kl_cuslot, s->nslot + 1);
@@ -179,12 +181,14 @@ kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it)
                          .slot = slot,
                          .nslot = s->nslot,
                          .threads = g->info.threads,
+                         .cluster = g->info.cluster,
                          .dynamic_shared = g->info.dynamic};
     g->ctas_most = ctx->cuda ? (uint64_t)kl_cuda_info(ctx->cuda)->grid_x : INT32_MAX;
     if (g->info.grid_limit && g->info.grid_limit < g->ctas_most)
         g->ctas_most = g->info.grid_limit;
     s->gpu = g;
     s->info.cta_threads = g->info.threads;
+    s->info.cluster = g->info.cluster;
     s->info.shared_bytes = g->info.shared + g->info.dynamic;
     it->ptx = kl_buf_str(&b);
     it->nptx = b.n;
@@ -233,7 +237,7 @@ static kiln_status load(struct kl_call *c, struct kl_item **v, size_t n, const c
     (void)c;
     for (size_t i = 0; i < n; i++) {
         const kl_ptxinfo *f = &v[i]->s->gpu->info;
-        entry[i] = (kl_cuentry){f->entry, f->threads, f->dynamic};
+        entry[i] = (kl_cuentry){f->entry, f->threads, f->dynamic, f->cluster};
     }
     for (int turn = 0;; turn++) {
         double t0 = now_ms();
@@ -283,12 +287,17 @@ struct joining {
     kl_cudaerr e;
 };
 
-/* One text for all of them: the head of the first, and each one's body. */
+/* One text for all of them: one head, which speaks of clusters if one of them does, and each
+ * one's body. */
 static kiln_status join(struct kl_call *c, void *arg)
 {
     struct joining *j = arg;
     kl_buf b = {.a = &c->tmp};
-    kl_buf_put(&b, j->v[0]->ptx, j->v[0]->body);
+    const struct kl_item *head = j->v[0];
+    for (size_t i = 1; i < j->n; i++)
+        if (j->v[i]->s->gpu->info.cluster > 1)
+            head = j->v[i];
+    kl_buf_put(&b, head->ptx, head->body);
     for (size_t i = 0; i < j->n; i++)
         kl_buf_put(&b, j->v[i]->ptx + j->v[i]->body, j->v[i]->nptx - j->v[i]->body);
     return load(c, j->v, j->n, kl_buf_str(&b), b.n, &j->e);
@@ -328,7 +337,8 @@ void kl_gpu_free(kiln_context *ctx, struct kl_special *s)
 uint32_t kl_gpu_ctas(const struct kl_gpu *g, const int64_t grid[3])
 {
     uint64_t total = (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2];
-    return (uint32_t)(total < g->ctas_most ? total : g->ctas_most);
+    uint64_t most = g->ctas_most / g->info.cluster; /* programs at a time */
+    return (uint32_t)((total < most ? total : most) * g->info.cluster);
 }
 
 /* ---- memory of a launch ---- */

@@ -54,8 +54,10 @@ static kiln_status emit(struct kl_call *c, void *arg)
             kl_ptx_parse_arch(o->arch, &po.arch);
         po.v16 = facts & KL_FACT_V16;
         po.i32 = facts & KL_FACT_I32;
-        kl_ptx_prelude(&e->out, f, &po);
-        kl_ptx_emit(&e->out, f, &po, &info);
+        kl_buf body = {.a = e->out.a};
+        kl_ptx_emit(&body, f, &po, &info);
+        kl_ptx_prelude(&e->out, f, &po, info.cluster > 1);
+        kl_buf_put(&e->out, body.s, body.n);
     } else {
         kl_cinfo info = {0};
         kl_c_emit(&e->out, f, e->k->name, o->lines != 0, &info);
@@ -268,7 +270,7 @@ const char *kl_tool_pass_doc(size_t i)
 const char *kl_tool_arch_name(size_t i)
 {
     static const char *const name[] = {
-#define PTX_TARGET(arch, version, shared) "sm_" #arch,
+#define PTX_TARGET(arch, ...) "sm_" #arch,
 #include "gen/ptx/target.def"
     };
     return i < sizeof name / sizeof *name ? name[i] : NULL;

@@ -32,7 +32,7 @@ enum { /* CUdevice_attribute, CUfunction_attribute, CUjit_option */
     KL_CU_DEV_SM_THREADS = 39, KL_CU_DEV_MAJOR = 75, KL_CU_DEV_MINOR = 76,
     KL_CU_DEV_SM_SHARED = 81, KL_CU_DEV_SM_REGISTERS = 82, KL_CU_DEV_SHARED_OPTIN = 97,
     KL_CU_FN_THREADS = 0, KL_CU_FN_SHARED = 1, KL_CU_FN_LOCAL = 3, KL_CU_FN_REGISTERS = 4,
-    KL_CU_FN_DYNAMIC = 8,
+    KL_CU_FN_DYNAMIC = 8, KL_CU_FN_LARGE_CLUSTER = 14,
     KL_CU_PTR_TYPE = 2, KL_CU_PTR_REACHED = 3, KL_CU_PTR_ORDINAL = 9, KL_CU_ON_DEVICE = 2,
     KL_CU_JIT_INFO = 3, KL_CU_JIT_INFO_SIZE = 4, KL_CU_JIT_ERROR = 5, KL_CU_JIT_ERROR_SIZE = 6,
     KL_CU_JIT_LINES = 13, KL_CU_INPUT_PTX = 1, KL_CU_HOST_PORTABLE = 1, KL_CU_EVENT_NO_TIME = 2
@@ -88,13 +88,14 @@ typedef struct kl_cufn {
     int blocks; /* CTAs that fit on an SM; 0: not known */
     struct kl_curefs *refs; /* of the module, if several functions share it */
 } kl_cufn;
-/* What to look up in a module: the entry, with how many threads and bytes it will run. */
+/* What to look up in a module: the entry, with how many threads and bytes it will run, and how
+ * many CTAs of a cluster. */
 typedef struct kl_cuentry {
     const char *name;
-    uint32_t threads, dynamic_shared;
+    uint32_t threads, dynamic_shared, cluster;
 } kl_cuentry;
-/* Load a cubin and look up its n entries; ask for dynamic shared memory beyond the usual limit.
- * The module is unloaded with the last of them. */
+/* Load a cubin and look up its n entries; ask for dynamic shared memory beyond the usual limit, and
+ * for clusters of more CTAs than every device takes.  The module is unloaded with the last. */
 kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const kl_cuentry *entry, size_t n,
                          kl_cufn *out, kl_cudaerr *e);
 void kl_cuda_unload(kl_cuda *c, kl_cufn *f);
@@ -145,7 +146,7 @@ typedef struct kl_cukernel {
     } *slot;
     uint32_t nslot;
     kl_cufn fn;
-    uint32_t threads, dynamic_shared;
+    uint32_t threads, cluster, dynamic_shared; /* cluster: CTAs; the text declares it too */
 } kl_cukernel;
 
 /* param: nslot values, then what the kernel takes besides.  ctas: up to grid_x of the device. */

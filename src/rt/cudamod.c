@@ -179,8 +179,9 @@ kiln_status kl_cuda_assemble(kl_cuda *c, kl_cache *cache, const char *ptx, size_
 /* ---- loading ---- */
 
 static kiln_status attributes(kl_cuda *c, const char *entry, uint32_t threads, uint32_t dynamic,
-                              kl_cufn *f, kl_cudaerr *e)
+                              uint32_t cluster, kl_cufn *f, kl_cudaerr *e)
 {
+    enum { PORTABLE = 8 };
     int v[4] = {0};
     static const int which[4] = {KL_CU_FN_REGISTERS, KL_CU_FN_LOCAL, KL_CU_FN_SHARED,
                                  KL_CU_FN_THREADS};
@@ -210,6 +211,11 @@ static kiln_status attributes(kl_cuda *c, const char *entry, uint32_t threads, u
         if (cu)
             return kl_cuda_check(c, cu, "cuFuncSetAttribute", e);
     }
+    if (cluster > PORTABLE) {
+        int cu = c->api.FuncSetAttribute(f->function, KL_CU_FN_LARGE_CLUSTER, 1);
+        if (cu)
+            return kl_cuda_check(c, cu, "cuFuncSetAttribute", e);
+    }
     if (c->api.Occupancy && c->api.Occupancy(&f->blocks, f->function, (int)threads, dynamic))
         f->blocks = 0;
     return KILN_OK;
@@ -235,8 +241,8 @@ static kiln_status look_up(kl_cuda *c, void *module, const kl_cuentry *entry, si
         int cu = c->api.ModuleGetFunction(&out[i].function, module, entry[i].name);
         s = kl_cuda_check(c, cu, "cuModuleGetFunction", e);
         if (!s)
-            s = attributes(c, entry[i].name, entry[i].threads, entry[i].dynamic_shared, &out[i],
-                           e);
+            s = attributes(c, entry[i].name, entry[i].threads, entry[i].dynamic_shared,
+                           entry[i].cluster, &out[i], e);
     }
     for (size_t i = 0; i < n && !s; i++) {
         out[i].module = module;

@@ -28,6 +28,8 @@ static void put_launch(kl_cudaerr *e, const struct kl_cuda_launched *r)
     if (!r->k)
         return;
     put(e, ", %u threads a block", r->k->threads);
+    if (r->k->cluster > 1)
+        put(e, ", %u blocks a cluster", r->k->cluster);
     for (uint32_t i = 0; i < r->nparam && i < r->k->nslot && i < KL_CUDA_SHOWN; i++) {
         const struct kl_cuslot *s = &r->k->slot[i];
         enum kl_elem el = (enum kl_elem)s->elem;

@@ -51,7 +51,7 @@ struct function {
     struct function *next;
     struct module *mod;
     const kl_sim_entry *entry;
-    int dynamic; /* opted in */
+    int dynamic, large_cluster; /* opted in */
 };
 struct stream {
     struct stream *next;
@@ -703,7 +703,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
     if (!e)
         return end(500);
     struct function *f = calloc(1, sizeof *f);
-    *f = (struct function){g.functions, m, e, 0};
+    *f = (struct function){.next = g.functions, .mod = m, .entry = e};
     g.functions = f;
     *function = f;
     return end(OK);
@@ -727,9 +727,12 @@ int cuFuncSetAttribute(void *function, int attribute, int value)
 {
     struct function *f = function;
     BEGIN(true);
-    if (attribute != KL_CU_FN_DYNAMIC)
+    if (attribute == KL_CU_FN_LARGE_CLUSTER)
+        f->large_cluster = value;
+    else if (attribute == KL_CU_FN_DYNAMIC)
+        f->dynamic = value;
+    else
         return end(KL_CU_INVALID_VALUE);
-    f->dynamic = value;
     return end(OK);
 }
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
@@ -748,6 +751,9 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
         return OK; /* to measure what the caller costs */
     BEGIN(true);
     if (extra || !gx || !gy || !gz || bx * by * bz > 1024)
+        return end(KL_CU_INVALID_VALUE);
+    uint32_t cluster = f->entry->cluster[0] * f->entry->cluster[1] * f->entry->cluster[2];
+    if (cluster > 8 && !f->large_cluster)
         return end(KL_CU_INVALID_VALUE);
     if (shared && f->entry->shared_bytes + shared > 49152 && shared > (unsigned)f->dynamic)
         return end(KL_CU_INVALID_VALUE);

@@ -682,6 +682,9 @@ void generate(struct rprog *p, uint64_t seed)
     for (unsigned i = 1; i < ps.n; i++)
         line(g, FMT("         %s%s", ps.v[i], i + 1 < ps.n ? "," : ")"));
     line(g, g->two ? "    grid(cdiv(N, R), cdiv(M, CB))" : "    grid(cdiv(N, R))");
+    uint64_t how = seed * 0x9e3779b97f4a7c15u >> 32; /* not from g->r: programs stay what they were */
+    if (how % 3 == 0)
+        line(g, FMT("    warps(%d) cluster(%d)", 1 << how / 3 % 4, 2 << how / 12 % 4));
     line(g, "{");
     g->depth = 1;
     line(g, "i64 r = program_id(0) * R;");

@@ -182,6 +182,8 @@ static void reduction(struct rprog *p, unsigned r, unsigned ty, unsigned len)
     line(p, FMT("kernel k(i64 m, %s y[m], %s z[3], const %s x0[m][%d], const %s x1[%d][3])",
                 text_of(p, o), text_of(p, o), T, n, T, n));
     line(p, "    grid(m)");
+    if ((r + ty + len) % 2) /* over the CTAs of a cluster, where there are such */
+        line(p, FMT("    warps(%d) cluster(%d)", 1 << (r + len) % 5, 2 << (r + len / 2 + ty) % 4));
     line(p, "{");
     line(p, "    i64 i = program_id(0);");
     line(p, FMT("    y[i] = %s(%sx0[i][0:%d]%s);", fn, cast, n, tail));

@@ -3,7 +3,8 @@
  *
  * A file begins with lines
  *     ; run grid=G0[,G1[,G2]] NAME=VALUE ... [v16]
- * one for each launch; the names are scalar parameters, v16 says that this fact holds.  The PTX
+ * one for each launch; the names are scalar parameters, v16 says that this fact holds.  `; clusters`
+ * says that it is for targets with clusters; on others it would take the assembler long.  The PTX
  * runs in the executor and must give the interpreter's bits, with no finding; and ptxas, where it
  * is, must take all texts for all targets. */
 #define _GNU_SOURCE
@@ -91,11 +92,13 @@ struct code {
 static bool compile(struct gb *x, struct code *c, bool v16)
 {
     kl_buf b = {.a = &x->a};
-    kl_ptx_opts o = {.arch = 80, .v16 = v16, .i32 = v16, .exact = true};
+    kl_ptx_opts o = {.arch = 90, .v16 = v16, .i32 = v16, .exact = true};
     if (c->text[v16])
         return true;
-    kl_ptx_prelude(&b, c->f, &o);
-    kl_ptx_emit(&b, c->f, &o, &c->info[v16]);
+    kl_buf body = {.a = &x->a};
+    kl_ptx_emit(&body, c->f, &o, &c->info[v16]);
+    kl_ptx_prelude(&b, c->f, &o, c->info[v16].cluster > 1);
+    kl_buf_put(&b, body.s, body.n);
     c->text[v16] = kl_buf_str(&b);
     uint32_t id = kl_src_add(&x->src, c->path, c->text[v16], (uint32_t)b.n, false);
     c->sim[v16] = kl_sim_parse(&x->a, &x->src, id, x->d);
@@ -155,7 +158,7 @@ static bool run_one(struct gb *x, struct code *c, bool v16, const int64_t grid[3
     kl_launch l = {.slot = slot, .grid = {grid[0], grid[1], grid[2]}, .num_sms = 7};
     assert_int_equal(kl_interp_range(f, &l, 0, total, &x->env), KILN_OK);
     /* now and then fewer CTAs than programs: each runs several */
-    uint32_t ctas = (uint32_t)(how & 2 ? (total + 1) / 2 : total);
+    uint32_t ctas = (uint32_t)(how & 2 ? (total + 1) / 2 : total) * c->info[v16].cluster;
     kl_sim_launch sl = {.entry = c->info[v16].entry,
                         .grid = {ctas, 1, 1},
                         .block = {c->info[v16].threads, 1, 1},
@@ -313,7 +316,9 @@ static void ptxas(void **state)
         for (size_t i = 0; i < l.n; i++) {
             kl_fn *f = read_fn(&x, &l.v[i]);
             if (i == 0)
-                kl_ptx_prelude(&b, f, &o);
+                kl_ptx_prelude(&b, f, &o, true);
+            if (archs[k] < 90 && strstr(l.v[i].text, "; clusters"))
+                continue;
             for (int v = 0; v < 2; v++) {
                 kl_ptxinfo info;
                 o.v16 = o.i32 = v;
@@ -368,7 +373,7 @@ static void registers(void **state)
         kl_ptxinfo info;
         kl_fn *f = read_fn(&x, &l.v[i]);
         if (i == 0)
-            kl_ptx_prelude(&b, f, &o);
+            kl_ptx_prelude(&b, f, &o, true);
         o.symbol = kl_printf(&x.a, "k_%.*s", (int)strcspn(l.v[i].name, "."), l.v[i].name);
         kl_ptx_emit(&b, f, &o, &info);
     }
@@ -455,7 +460,7 @@ static void goldens(void **state)
         kl_ptx_opts o = {.arch = 90, .v16 = true, .i32 = true};
         kl_ptxinfo info;
         kl_fn *f = read_fn(&x, &l.v[i]);
-        kl_ptx_prelude(&b, f, &o);
+        kl_ptx_prelude(&b, f, &o, false);
         kl_ptx_emit(&b, f, &o, &info);
         if (getenv("KILN_UPDATE")) {
             FILE *out = fopen(path, "w");

@@ -73,7 +73,8 @@ const kl_layout *kl_px_default(struct pgen *g, const struct kl_type *t)
     const kl_fn *f = g->f;
     if (kl_numel(t) == 1)
         return NULL;
-    uint32_t vec = 0, bits = bits_of(t), spare = bits > 5 + g->wlog2 ? bits - 5 - g->wlog2 : 0;
+    uint32_t vec = 0, bits = bits_of(t), threads = KL_LANE_BITS + g->wlog2 + g->clog2;
+    uint32_t spare = bits > threads ? bits - threads : 0;
     bool any = false;
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
@@ -91,7 +92,11 @@ const kl_layout *kl_px_default(struct pgen *g, const struct kl_type *t)
     vec = vec < spare ? vec : spare;
     while (vec && (last & ((1u << vec) - 1)))
         vec--;
-    kl_layout l = kl_layout_blocked(t->rank, t->dim, vec, g->wlog2, t->rank - 1);
+    kl_blocking b = {.vec = (uint8_t)vec, .warps = (uint8_t)g->wlog2, .ctas = (uint8_t)g->clog2,
+                     .ctas_first = true};
+    for (uint32_t d = 0; d < t->rank; d++)
+        b.order[d] = (uint8_t)(t->rank - 1 - d);
+    kl_layout l = kl_layout_block(t->rank, t->dim, &b);
     return kl_px_intern(g, &l);
 }
 
@@ -128,7 +133,14 @@ opnd kl_px_thread(struct pgen *g, const kl_layout *l, uint32_t lo, uint32_t n)
         sum = sum ? kl_px_once(g, CL_B32, "or.b32 $, %s, %s", sum, x) : x;
         i += run;
     }
-    return sum;
+    uint32_t weight[KL_MAX_CTA_BITS] = {0};
+    for (uint32_t i = 0; i < g->clog2; i++) {
+        int at = kl_px_bit(l, KL_CTA0 + i);
+        if (at >= (int)lo && at < (int)(lo + n))
+            weight[i] = 1u << ((uint32_t)at - lo);
+    }
+    opnd x = kl_px_weigh_rank(g, weight);
+    return x && sum ? kl_px_once(g, CL_B32, "or.b32 $, %s, %s", sum, x) : x ? x : sum;
 }
 
 opnd kl_px_thread_axis(struct pgen *g, const kl_layout *l, uint32_t axis)
@@ -138,11 +150,20 @@ opnd kl_px_thread_axis(struct pgen *g, const kl_layout *l, uint32_t axis)
 
 opnd kl_px_first(struct pgen *g, const kl_layout *l)
 {
-    uint32_t mask = (l ? kl_px_replicas(l) >> KL_LANE0 : UINT32_MAX) & (g->threads - 1);
-    if (!mask)
-        return NULL;
-    opnd m = mask == g->threads - 1 ? g->tid : kl_px_once(g, CL_B32, "and.b32 $, %s, %u", g->tid, mask);
-    return kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", m);
+    uint32_t all = l ? kl_px_replicas(l) : UINT32_MAX;
+    uint32_t mask = all >> KL_LANE0 & (g->threads - 1), ctas = kl_place_cta(all) & (g->ctas - 1);
+    opnd p = NULL, q = NULL;
+    if (mask) {
+        opnd m = mask == g->threads - 1 ? g->tid
+                                        : kl_px_once(g, CL_B32, "and.b32 $, %s, %u", g->tid, mask);
+        p = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", m);
+    }
+    if (ctas) {
+        opnd m = ctas == g->ctas - 1 ? g->rank
+                                     : kl_px_once(g, CL_B32, "and.b32 $, %s, %u", g->rank, ctas);
+        q = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", m);
+    }
+    return p && q ? kl_px_once(g, CL_P, "and.pred $, %s, %s", p, q) : p ? p : q;
 }
 
 /* ---- choosing ---- */
@@ -299,7 +320,10 @@ static void block(struct pgen *g, kl_blk b)
     }
 }
 
-/* ---- warps ---- */
+/* ---- warps and CTAs ---- */
+
+/* Threads that a row of a cluster has at least. */
+enum { ROW_OF_CLUSTER = 1024 };
 
 /* Is a tile folded?  wide: one of 8-byte elements. */
 static bool folds(const kl_fn *f, bool *wide)
@@ -348,6 +372,54 @@ static bool has_math(const kl_fn *f)
     return false;
 }
 
+/* Is every tile of more than one element one long axis of `most` places (rounded up)?  Then a
+ * reduction leaves one value, and nothing else crosses threads. */
+static bool one_long_axis(const kl_fn *f, uint64_t most)
+{
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const struct kl_ins *in = &f->ins[i];
+        if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
+            continue;
+        const struct kl_type *t = &f->type[in->type.id];
+        if (t->kind != KL_T_TILE || kl_numel(t) == 1)
+            continue;
+        uint32_t axes = 0;
+        for (uint32_t d = 0; d < t->rank; d++)
+            axes += t->dim[d] > 1;
+        if (axes != 1 || UINT64_C(1) << bits_of(t) != most)
+            return false;
+    }
+    return true;
+}
+
+/* log2 of the CTAs of a cluster.
+ *
+ * A thread holds 32 elements of a row (16 of wider ones) in 64 registers, so that 1024 threads
+ * have an SM: 128 KiB of f32.  A row of 16384 is one CTA of 512 threads, and while one of the
+ * two CTAs of an SM reduces, the other one loads or stores.  A row of 32768 would have an SM for
+ * itself, and a longer one does not fit at all.  Over a cluster of smaller CTAs, each SM holds
+ * parts of several rows again: of four rows (256 threads a CTA) up to 65536 columns, of two (512)
+ * up to 131072 with a cluster of 8, which every device takes, and 262144 with 16; else of one. */
+static uint32_t choose_cluster(struct pgen *g, uint64_t most, uint32_t each, bool folded)
+{
+    const kl_fn *f = g->f;
+    uint32_t top = kl_px_cluster_most(g), c = 0;
+    if (!top || g->no_cluster)
+        return 0;
+    if (f->cluster > 0) {
+        while ((2u << c) <= (uint32_t)f->cluster && (2u << c) <= top)
+            c++;
+        return c;
+    }
+    if (!folded || f->warps > 0 || most < (uint64_t)ROW_OF_CLUSTER * each || !one_long_axis(f, most))
+        return 0;
+    while (UINT64_C(256) * each << c < most && (2u << c) <= (top < 8 ? top : 8))
+        c++;
+    if (UINT64_C(512) * each << c < most && (2u << c) <= top)
+        c++;
+    return c;
+}
+
 static void choose_warps(struct pgen *g)
 {
     const kl_fn *f = g->f;
@@ -362,6 +434,10 @@ static void choose_warps(struct pgen *g)
         most = n > most ? n : most;
     }
     uint32_t w = 0;
+    bool folded = folds(f, &wide);
+    g->clog2 = choose_cluster(g, most, wide ? 16 : 32, folded);
+    g->ctas = 1u << g->clog2;
+    most = most >> g->clog2 ? most >> g->clog2 : 1; /* of a CTA */
     if (f->warps > 0) {
         while ((2u << w) <= (uint32_t)f->warps && w < 5)
             w++;
@@ -373,7 +449,7 @@ static void choose_warps(struct pgen *g)
         uint64_t each = most >= 8192 ? 32 : most >= 1024 ? 8 : 4;
         if (most >= 2048 && most < 8192)
             each = 16;
-        if (folds(f, &wide))
+        if (folded)
             each = wide ? 16 : 32;
         else if (most >= 1024 && has_math(f) && (most < 8192 || kl_px_steps(g)))
             each = 16;

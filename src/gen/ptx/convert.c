@@ -286,6 +286,15 @@ struct pval kl_px_to(struct pgen *g, const struct pval *v, enum cls cl, const kl
     kl_conv_plan(c, v->l, l, kl_px_bytes(cl), g->shared_max / 2, g->in_block ? KL_CONV_NO_SHARED : 0);
     uint32_t m = kl_layout_nreg(l);
     struct pval out = {.l = l, .r = kl_new_n(g->a, opnd, m)};
+    bool stays = c->kind != KL_CONV_CLUSTER;
+    for (uint32_t i = 0; i < g->clog2; i++)
+        stays &= c->from.v[KL_CTA0 + i] == 1u << (KL_CTA0 + i);
+    if (g->clog2 && !stays) { /* only reductions cross CTAs */
+        g->no_cluster = true;
+        for (uint32_t i = 0; i < m; i++)
+            out.r[i] = kl_px_at(v, 0);
+        return out;
+    }
     switch ((enum kl_conv_kind)c->kind) {
     case KL_CONV_NONE:
         for (uint32_t i = 0; i < m; i++)

@@ -46,7 +46,7 @@ const kl_layout *kl_px_dot_layout(struct pgen *g, const struct kl_type *t)
     if (m)
         TAKE(KL_IN_WARP, 0, 5u, warp);
 #undef TAKE
-    kl_layout l = kl_layout_runs(t->rank, t->dim, run, k, g->wlog2, 0);
+    kl_layout l = kl_layout_runs(t->rank, t->dim, run, k, g->wlog2, g->clog2);
     return kl_px_intern(g, &l);
 }
 
@@ -195,6 +195,7 @@ void kl_px_dot(struct pgen *g, kl_val v)
     uint32_t rank = t->rank, size[2], which;
     uint32_t depth = kl_type_of(f, kl_arg(f, v, 0))->dim[rank - 1];
     int axis[2][KL_MAX_RANK] = {{0}};
+    g->no_cluster = true;
     for (uint32_t d = 0; d < rank; d++)
         axis[0][d] = d == rank - 1 ? -1 : (int)d, axis[1][d] = d == rank - 2 ? -1 : (int)d;
     struct pval acc = kl_px_in(g, kl_arg(f, v, 2), l);

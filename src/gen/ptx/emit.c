@@ -2,10 +2,10 @@
 #include "gen/ptx/ptx.h"
 
 static const struct target {
-    uint32_t arch, shared;
-    const char *version;
+    uint32_t arch, shared, ctas;
+    const char *version, *clusters;
 } targets[] = {
-#define PTX_TARGET(arch, version, shared) {arch, shared, version},
+#define PTX_TARGET(arch, version, clusters, shared, ctas) {arch, shared, ctas, version, clusters},
 #include "gen/ptx/target.def"
 };
 
@@ -17,11 +17,18 @@ static const struct target *find_target(const kl_fn *f, uint32_t arch)
     kl_raise(f->a->env, KILN_E_UNSUPPORTED, "the GPU back end has no target sm_%u", arch);
 }
 
-void kl_ptx_prelude(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o)
+void kl_ptx_prelude(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool clusters)
 {
     const struct target *t = find_target(f, o->arch);
-    kl_putf(b, ".version %s\n.target sm_%u\n.address_size 64\n", t->version, t->arch);
+    kl_putf(b, ".version %s\n.target sm_%u\n.address_size 64\n", clusters ? t->clusters : t->version,
+            t->arch);
     kl_puts(b, ".extern .shared .align 16 .b8 kiln_dynamic[];\n");
+}
+
+uint32_t kl_px_cluster_most(const struct pgen *g)
+{
+    uint32_t most = find_target(g->f, g->o->arch)->ctas;
+    return g->o->cluster && g->o->cluster < most ? g->o->cluster : most;
 }
 
 /* ---- programs ---- */
@@ -175,20 +182,23 @@ static void put_with_sizes(struct pgen *g, kl_buf *b, kl_buf *text)
     const char *s = kl_buf_str(text);
     for (const char *at; (at = strstr(s, mark)) != NULL; s = at + sizeof mark - 1) {
         kl_buf_put(b, s, (size_t)(at - s));
-        kl_putf(b, "%u", g->region_bytes[0]);
+        kl_putf(b, "%u", g->region_bytes[0] + (g->clog2 ? MBARRIERS : 0));
     }
     kl_puts(b, s);
 }
 
 /* Registers a thread may have.  What the driver assembles is linked, and of that the assembler
  * does not know how many CTAs share an SM: it takes half as many registers again, and halves the
- * warps that hide the latency.  What is needed is counted from the widest values at work. */
+ * warps that hide the latency.  What is needed is counted from the widest values at work.  In a
+ * cluster 64 are enough for 32 elements of a row, the parameters of a norm (a scale, or with 72
+ * a scale and a shift) included: four CTAs (three) of 256 threads share an SM. */
 static uint32_t register_limit(const struct pgen *g)
 {
     const kl_fn *f = g->f;
     uint32_t room = 65536 / g->threads, need = g->each + 32;
     uint32_t steps = kl_px_steps(g) == 2 ? 48 : kl_px_steps(g) ? 16 : 0;
     bool narrow = false, wide = false;
+    uint32_t loads = 0; /* of whole tiles of at least 4 bytes */
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
@@ -197,25 +207,43 @@ static uint32_t register_limit(const struct pgen *g)
         if (t->kind != KL_T_TILE || kl_numel(t) == 1)
             continue;
         wide |= kl_elems[t->elem].bytes == 8;
+        loads += in->op == KL_OP_load && kl_elems[t->elem].bytes >= 4;
         narrow |= in->op == KL_OP_load && kl_elems[t->elem].bytes < 4;
         if (in->op == KL_OP_dot)
             return room < 255 ? room : 255;
     }
-    if (wide)
-        need += 2 * g->each;
+    if (wide) /* in a cluster one CTA has an SM either way */
+        need += 2 * g->each + (g->clog2 ? 16 : 0);
     if (steps && g->each < 32) /* functions in full keep several elements in flight */
         need += g->each < 16 && steps > 32 ? 32 : steps;
     else if (!narrow && g->each >= 16)
-        need += g->threads >= 512 ? 0 : steps ? 8 : 16;
+        need += g->threads >= 512 ? 0 : g->clog2 ? (loads > 2 ? 8 : 0) : steps ? 8 : 16;
     need = (need + 7) & ~7u;
     need = need < 32 ? 32 : need;
     need = need > room ? room : need;
     return need > 255 ? 255 : need;
 }
 
-void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *out)
+/* What all CTAs do when they begin: make the mbarriers, and say that they run. */
+static void put_begin(struct pgen *g, kl_buf *b)
 {
-    struct pgen gen = {.f = f, .a = f->a, .o = o, .out = out}, *g = &gen;
+    if (!g->opened)
+        return;
+    if (g->pushes) {
+        opnd one = "%p_one";
+        kl_putf(b, "\t.reg .pred %s;\n\tsetp.eq.u32 %s, %s, 0;\n", one, one, g->tid);
+        for (uint32_t k = 0; k < REGIONS; k++)
+            kl_putf(b, "\t@%s mbarrier.init.shared.b64 [%s+%u], 1;\n", one, g->smem, 8 * k);
+        kl_putf(b, "\tmov.b32 %s, 0;\n", g->turns);
+        kl_putf(b, "\t@%s fence.mbarrier_init.release.cluster;\n", one);
+    }
+    kl_puts(b, "\tbarrier.cluster.arrive.relaxed.aligned;\n");
+}
+
+/* One way to lay the tiles out; false: something crosses CTAs that cannot, do it without. */
+static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluster, kl_ptxinfo *out)
+{
+    struct pgen gen = {.f = f, .a = f->a, .o = o, .out = out, .no_cluster = no_cluster}, *g = &gen;
     const struct target *t = find_target(f, o->arch);
     kl_buf head = {.a = f->a};
     g->pro.a = g->body.a = f->a;
@@ -226,31 +254,43 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
                          : kl_printf(f->a, "kiln_%s", valid_name(f->name) ? f->name : "kernel");
     g->val = kl_new_n(f->a, struct pval, f->nins);
     g->view = kl_new_n(f->a, struct pview *, f->nins);
+    g->ctas = 1;
+    g->tid = kl_px_once(g, CL_B32, "mov.u32 $, %%tid.x");
     kl_px_align(g);
     kl_px_assign(g);
 
-    g->tid = kl_px_once(g, CL_B32, "mov.u32 $, %%tid.x");
     parameters(g, &head);
     g->smem = "kl_smem_base";
     opnd cta = kl_px_once(g, CL_B32, "mov.u32 $, %%ctaid.x");
     opnd ncta = kl_px_once(g, CL_B32, "mov.u32 $, %%nctaid.x");
+    if (g->clog2) { /* a program is a cluster */
+        g->shared_max -= MBARRIERS;
+        g->rank = kl_px_once(g, CL_B32, "mov.u32 $, %%cluster_ctarank");
+        cta = kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", cta, g->clog2);
+        ncta = kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", ncta, g->clog2);
+    }
     g->prog = kl_px_reg(g, CL_B64);
     g->smem = kl_px_reg(g, CL_B32);
     uint32_t top = kl_px_new_label(g), end = kl_px_new_label(g);
     kl_px_label(g, top);
     program_ids(g);
     kl_px_block(g, KL_BODY);
+    if (g->no_cluster && g->clog2)
+        return false;
     kl_px(g, "add.u64 %s, %s, %s", g->prog, g->prog,
           kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", ncta));
     opnd more = kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", g->prog, g->total);
     kl_px(g, "@!%s bra $L%u", more, end);
     if (g->p.dirty & 3)
         kl_px_barrier(g);
+    if (g->opened) /* the next program waits before its first push */
+        kl_px(g, "barrier.cluster.arrive.aligned");
     kl_px(g, "bra.uni $L%u", top);
     kl_px_label(g, end);
     kl_px(g, "ret");
 
     uint32_t bytes = g->region_bytes[0] + g->region_bytes[1];
+    bytes += g->pushes ? MBARRIERS : 0;
     if (bytes > t->shared)
         kl_px_unsupported(g, "%u bytes of shared memory are needed; sm_%u has %u for a CTA", bytes,
                           t->arch, t->shared);
@@ -260,6 +300,7 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
                         .shared = dynamic ? 0 : bytes,
                         .dynamic = dynamic ? bytes : 0,
                         .nparam = f->nparam + 5,
+                        .cluster = g->ctas,
                         .grid_limit = INT32_MAX,
                         .approximate = g->approximate};
     for (uint32_t i = 0; i < g->files.n; i++) {
@@ -271,7 +312,10 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
         kl_puts(b, "\"\n");
     }
     kl_puts(b, head.s);
-    kl_putf(b, ".maxntid %u, 1, 1\n.maxnreg %u\n{\n", g->threads, register_limit(g));
+    kl_putf(b, ".maxntid %u, 1, 1\n.maxnreg %u\n", g->threads, register_limit(g));
+    if (g->clog2)
+        kl_putf(b, ".explicitcluster\n.reqnctapercluster %u, 1, 1\n", g->ctas);
+    kl_puts(b, "{\n");
     for (int c = 0; c < CL_N; c++)
         if (g->nreg[c]) {
             static const char *const prefix[CL_N] = {"%p", "%h", "%r", "%rd", "%f", "%fd"};
@@ -283,7 +327,15 @@ void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *ou
         kl_putf(b, "\tmov.u32 %s, %s%s;\n", g->smem, dynamic ? "kiln_dynamic" : g->entry,
                 dynamic ? "" : "_shared");
     put_with_sizes(g, b, &g->pro);
+    put_begin(g, b);
     kl_putf(b, "\tcvt.u64.u32 %s, %s;\n", g->prog, cta);
     put_with_sizes(g, b, &g->body);
     kl_puts(b, "}\n");
+    return true;
+}
+
+void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *out)
+{
+    if (!emit(b, f, o, false, out))
+        emit(b, f, o, true, out);
 }

@@ -124,6 +124,7 @@ static void emit_for(struct pgen *g, kl_val v)
     kl_px(g, "@%s bra%s $L%u", more, uni(g), top);
     kl_px_label(g, end);
     g->p.dirty |= before.dirty;
+    g->p.far |= before.far;
     g->p.read |= before.read;
     g->p.write |= before.write;
 }
@@ -183,6 +184,7 @@ static void emit_if(struct pgen *g, kl_val v)
     }
     kl_px_label(g, end);
     g->p = (struct pending){.dirty = left[0].dirty | left[1].dirty,
+                            .far = left[0].far | left[1].far,
                             .read = left[0].read | left[1].read,
                             .write = left[0].write | left[1].write};
     if (g->p.read | g->p.write)
@@ -193,9 +195,13 @@ static void emit_if(struct pgen *g, kl_val v)
 
 void kl_px_flow(struct pgen *g, kl_val v)
 {
+    if (g->clog2 && !g->in_block) /* once, and not in a branch */
+        kl_px_cluster_open(g);
+    g->nested++;
     switch (kl_in(g->f, v)->op) {
     case KL_OP_for: emit_for(g, v); break;
     case KL_OP_while: emit_while(g, v); break;
     default: emit_if(g, v); break;
     }
+    g->nested--;
 }

@@ -6,8 +6,9 @@
  *                 programs in all, SMs of the device)
  *
  * Each parameter is eight bytes: the address of element [0,...,0] of an array, or a scalar in
- * its canonical 64 bits.  The launch has min(programs, grid_limit) CTAs in x; a CTA runs
- * programs ctaid, ctaid + nctaid, ... (linear, axis 0 fastest). */
+ * its canonical 64 bits.  A program is run by a CTA, or a cluster of `cluster` CTAs.  The launch
+ * has min(programs, grid_limit / cluster) * cluster CTAs in x; cluster number c of n runs programs
+ * c, c + n, ... (linear, axis 0 fastest). */
 #ifndef KL_GENPTX_H
 #define KL_GENPTX_H
 
@@ -19,6 +20,7 @@ typedef struct kl_ptx_opts {
      * strides but the innermost are multiples of 16 bytes, and the innermost stride is 1.  i32:
      * every byte offset inside the extents is below 2^31. */
     bool v16, i32;
+    uint32_t cluster;   /* most CTAs of a cluster; 0: as many as the target takes */
     bool exact;         /* fast forms are computed exactly: for the executor */
     bool lines;         /* .loc lines to the Kiln source */
     uint32_t first_file; /* of its .file numbers; 0: 1.  Kernels of one text have numbers apart */
@@ -31,12 +33,13 @@ typedef struct kl_ptxinfo {
     uint32_t shared;      /* bytes, declared in the text */
     uint32_t dynamic;     /* bytes, to be given at launch (opt-in above 48 KB) */
     uint32_t nparam;      /* of the entry, eight bytes each: f->nparam + 5 */
+    uint32_t cluster;     /* CTAs of a cluster, which the text declares; 1: none */
     uint64_t grid_limit;  /* most CTAs in x */
     bool approximate;     /* a fast form on the device's units: bits of its own */
 } kl_ptxinfo;
 
-/* The text's head. */
-void kl_ptx_prelude(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o);
+/* The text's head.  clusters: some kernel has info.cluster above 1. */
+void kl_ptx_prelude(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool clusters);
 /* One kernel.  Raises KILN_E_UNSUPPORTED through f->a->env where a limit of the target or of
  * the back end is met, with the numbers. */
 void kl_ptx_emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, kl_ptxinfo *out);

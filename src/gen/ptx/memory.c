@@ -426,9 +426,20 @@ static const char *load_op(struct pgen *g, const struct access *a)
 static opnd read_once(struct pgen *g, enum kl_elem e, opnd x)
 {
     uint32_t which;
-    opnd at = kl_px_region(g, 16, &which);
     enum cls c = kl_px_cls(e);
-    opnd one = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", g->tid);
+    opnd one = kl_px_first(g, NULL);
+    if (g->clog2) {
+        uint32_t bytes = kl_px_push_bytes(c);
+        opnd to = kl_px_push_region(g, bytes, &which), r;
+        kl_px_push_expect(g, which, bytes);
+        for (uint32_t i = 0; i < g->ctas; i++)
+            kl_px_push(g, c, which, to, kl_px_int(g, i), 0, &x, 1, one);
+        kl_px_push_wait(g, which);
+        r = kl_px_ld_shared(g, c, to, 0);
+        kl_px_region_read(g, which);
+        return r;
+    }
+    opnd at = kl_px_region(g, 16, &which);
     kl_px_st_shared(g, c, at, 0, x, one);
     kl_px_barrier(g);
     kl_px_region_read(g, which);
@@ -461,9 +472,12 @@ void kl_px_load(struct pgen *g, kl_val v)
             c[i].r[k] = kl_px_reg(g, m.c);
     }
     bool once = !l && (f->may_alias || f->param[a.w->root].written);
-    opnd one = once ? kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", g->tid) : NULL;
+    opnd one = once ? kl_px_first(g, NULL) : NULL;
     bool masked = has_mask || a.whole || a.never_whole || once;
-    bool split = !has_mask && a.whole && !a.never_whole && n > 2;
+    /* Behind a reduction its operand mostly is alive in registers still: then the assembler must
+     * be free to load a part and use it, which it is within a piece of straight code only. */
+    bool late = g->folded && !g->nested && (g->clog2 || g->threads >= 512);
+    bool split = !has_mask && a.whole && !a.never_whole && n > 2 && !late;
     const char *op = load_op(g, &a), *vs = vector_suffix(m.n);
     uint32_t lm = 0, ld = 0;
     if (split) {

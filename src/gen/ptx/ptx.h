@@ -34,6 +34,7 @@ enum { REGIONS = 2, MAX_ELEMS = 512 }; /* shared regions; registers of a tile an
 /* What may be outstanding since the last barrier: see sync.c. */
 struct pending {
     uint8_t dirty;        /* regions of shared memory that were read */
+    uint8_t far;          /* the same since the last time that all CTAs of the cluster met */
     uint64_t read, write; /* global arrays, bit min(root, 63) */
 };
 
@@ -52,6 +53,7 @@ struct pgen {
     kl_buf *to;
     uint32_t nreg[CL_N], nlabel;
     uint32_t warps, wlog2, threads;
+    uint32_t ctas, clog2;  /* of a cluster; 1 and 0: none */
     uint32_t each;        /* elements of the largest tile in a thread */
     uint32_t shared_max;  /* of a target's CTA */
 
@@ -69,6 +71,11 @@ struct pgen {
     KL_VEC(kl_val) since;  /* loads and stores of written arrays since the last barrier */
     uint32_t region_bytes[REGIONS], region_next;
     bool in_block;         /* inside reduce_fn: scalars differ between threads */
+    bool folded;           /* a tile was folded */
+    bool opened, pushes;   /* clusters: all CTAs are known to run; some data cross */
+    bool no_cluster;       /* something crosses that cannot: the text is made again without */
+    opnd rank, turns;      /* of the CTA in its cluster; parities of the regions' mbarriers */
+    uint32_t nested;       /* loops and branches around what is emitted */
     opnd tid, lane, warp, prog, total, grid[3], sms;
     opnd pid[2], over[2]; /* program ids, and what is left of the index behind them */
     opnd *base;            /* of array parameters */
@@ -132,7 +139,7 @@ opnd kl_px_thread(struct pgen *g, const kl_layout *l, uint32_t lo, uint32_t n);
 opnd kl_px_thread_axis(struct pgen *g, const kl_layout *l, uint32_t axis);
 /* Predicate: this thread is the first of those that hold the same elements; NULL: all are. */
 opnd kl_px_first(struct pgen *g, const kl_layout *l);
-/* Place bits of lanes and warps that hold replicas. */
+/* Place bits of lanes, warps and CTAs that hold replicas. */
 uint32_t kl_px_replicas(const kl_layout *l);
 
 /* ---- values ---- */
@@ -191,14 +198,42 @@ void kl_px_align(struct pgen *g);
 /* ---- shared memory and barriers (sync.c) ---- */
 
 void kl_px_barrier(struct pgen *g);
+/* Base address (b32) of region k. */
+opnd kl_px_region_base(struct pgen *g, uint32_t k);
 /* Base address (b32) of a region of at least `bytes`, free to be written. */
 opnd kl_px_region(struct pgen *g, uint32_t bytes, uint32_t *which);
-static inline void kl_px_region_read(struct pgen *g, uint32_t which) { g->p.dirty |= (uint8_t)(1u << which); }
+static inline void kl_px_region_read(struct pgen *g, uint32_t which)
+{
+    g->p.dirty |= (uint8_t)(1u << which);
+    g->p.far |= (uint8_t)(1u << which);
+}
 /* Before an access of a written array (or one that may alias one). */
 void kl_px_order(struct pgen *g, kl_val access);
 /* Access v reads or writes which arrays. */
 struct pending kl_px_enter_loop(struct pgen *g);
 void kl_px_end_loop(struct pgen *g, const struct pending *head);
+
+/* ---- between the CTAs of a cluster (cluster.c) ---- */
+
+enum { MBARRIERS = 16 }; /* bytes before the regions of a cluster's CTA */
+
+/* How many CTAs a cluster may have on the target. */
+uint32_t kl_px_cluster_most(const struct pgen *g);
+/* All CTAs meet; what each wrote to global memory is seen by all. */
+void kl_px_cluster_barrier(struct pgen *g);
+/* From here on all CTAs run: their shared memory may be written. */
+void kl_px_cluster_open(struct pgen *g);
+/* Sum of weight[i] over the bits i of the CTA's rank that are set; NULL: 0. */
+opnd kl_px_weigh_rank(struct pgen *g, const uint32_t weight[KL_MAX_CTA_BITS]);
+/* A region that any CTA may write; `bytes` of it will arrive from all of them.  Between this
+ * and kl_px_push_wait, which ends when they have arrived, stand the pushes. */
+opnd kl_px_push_region(struct pgen *g, uint32_t bytes, uint32_t *which);
+void kl_px_push_expect(struct pgen *g, uint32_t which, uint32_t bytes);
+void kl_px_push_wait(struct pgen *g, uint32_t which);
+/* v[0..n) (together 4, 8 or 16 bytes) to `at` + off, an address of this CTA, in CTA number cta. */
+void kl_px_push(struct pgen *g, enum cls c, uint32_t which, opnd at, opnd cta, int64_t off,
+                const opnd *v, uint32_t n, opnd pred);
+uint32_t kl_px_push_bytes(enum cls c);
 
 /* ---- between threads (convert.c) ---- */
 

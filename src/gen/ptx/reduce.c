@@ -4,39 +4,15 @@
  * up.  A bit that lies in registers is folded there.  One that lies in lanes is folded by a
  * butterfly; as long as a thread has several registers, the two lanes of a pair share the work:
  * each gives away half of its registers, and the lane bit then holds what the register bit held.
- * Bits that lie in warps go through shared memory together: all partials are stored in index
- * order, and threads fold the columns.  What gives the same result in any order is folded in
- * registers first, then lanes, and one value a warp crosses.
+ * Bits that lie in warps and CTAs go through shared memory together (exchange.c).  What gives the
+ * same result in any order is folded in registers first, then lanes, and one value a warp crosses.
  *
  * Dead places hold a value that changes nothing, exactly: -0 for a float sum.  A reduction by a
  * block has none; there each element carries whether it is live.  A block may fold several tiles
  * at once: each is a component of what is exchanged. */
 #include <math.h>
 
-#include "gen/ptx/ptx.h"
-
-enum { NCOMP = KL_MAX_FOLD + 1, LANES = 32 };
-
-struct red {
-    struct pgen *g;
-    bool dry;               /* only the layout */
-    kl_val v;
-    uint32_t axis, ncomp;
-    enum cls c[NCOMP];
-    opnd *x[NCOMP];
-    kl_layout l;            /* coordinates stay those of the operand */
-    bool any_order, up;     /* up: lowest bit first */
-    bool ordered;           /* the left operand must be the lower index */
-    bool spread_rows;       /* other axes may end up spread over lanes */
-    void (*fold)(struct red *, const opnd *lo, const opnd *hi, opnd *out);
-    enum kl_op op;
-    enum kl_elem e;
-};
-
-static uint32_t nreg(const struct red *r)
-{
-    return kl_layout_nreg(&r->l);
-}
+#include "gen/ptx/reduce.h"
 
 static void drop_reg_bit(struct red *r, uint32_t i)
 {
@@ -62,13 +38,13 @@ static void fold_into(struct red *r, opnd *to[], uint32_t k, const opnd *lo, con
         to[c][k] = out[c];
 }
 
-static void new_regs(struct red *r, opnd *to[], uint32_t n)
+void kl_red_new_regs(struct red *r, opnd *to[], uint32_t n)
 {
     for (uint32_t c = 0; c < r->ncomp; c++)
         to[c] = kl_new_n(r->g->a, opnd, n);
 }
 
-static void take(struct red *r, opnd *to[])
+void kl_red_take(struct red *r, opnd *to[])
 {
     for (uint32_t c = 0; c < r->ncomp; c++)
         r->x[c] = to[c];
@@ -78,8 +54,8 @@ static void fold_reg(struct red *r, uint32_t i)
 {
     if (!r->dry) {
         opnd *to[NCOMP], lo[NCOMP], hi[NCOMP];
-        uint32_t half = nreg(r) / 2;
-        new_regs(r, to, half);
+        uint32_t half = kl_red_nreg(r) / 2;
+        kl_red_new_regs(r, to, half);
         for (uint32_t k = 0; k < half; k++) {
             for (uint32_t c = 0; c < r->ncomp; c++) {
                 lo[c] = r->x[c][insert_bit(k, i, 0)];
@@ -87,13 +63,13 @@ static void fold_reg(struct red *r, uint32_t i)
             }
             fold_into(r, to, k, lo, hi);
         }
-        take(r, to);
+        kl_red_take(r, to);
     }
     drop_reg_bit(r, i);
 }
 
 /* mine and other, of lane and lane ^ (1 << j), in the order that the fold wants. */
-static void fold_pair(struct red *r, opnd *to[], uint32_t k, uint32_t j, const opnd *mine,
+void kl_red_fold_pair(struct red *r, opnd *to[], uint32_t k, uint32_t j, const opnd *mine,
                       const opnd *other)
 {
     if (!r->ordered) {
@@ -133,9 +109,9 @@ static void fold_lane(struct red *r, uint32_t j)
     opnd *to[NCOMP], mine[NCOMP], other[NCOMP];
     if (s >= 0) {
         if (!r->dry) {
-            uint32_t half = nreg(r) / 2;
+            uint32_t half = kl_red_nreg(r) / 2;
             opnd up = kl_px_lane_bit(g, j), mask = kl_px_int(g, 1 << j);
-            new_regs(r, to, half);
+            kl_red_new_regs(r, to, half);
             for (uint32_t k = 0; k < half; k++) {
                 for (uint32_t c = 0; c < r->ncomp; c++) {
                     opnd a = r->x[c][insert_bit(k, (uint32_t)s, 0)];
@@ -144,33 +120,31 @@ static void fold_lane(struct red *r, uint32_t j)
                     mine[c] = kl_px_choose(g, r->c[c], up, b, a);
                     other[c] = kl_px_shfl(g, r->c[c], give, true, mask);
                 }
-                fold_pair(r, to, k, j, mine, other);
+                kl_red_fold_pair(r, to, k, j, mine, other);
             }
-            take(r, to);
+            kl_red_take(r, to);
         }
         r->l.map.v[KL_LANE0 + j] = r->l.map.v[s];
         drop_reg_bit(r, (uint32_t)s);
         return;
     }
     if (!r->dry) {
-        uint32_t n = nreg(r);
+        uint32_t n = kl_red_nreg(r);
         opnd mask = kl_px_int(g, 1 << j);
-        new_regs(r, to, n);
+        kl_red_new_regs(r, to, n);
         for (uint32_t k = 0; k < n; k++) {
             for (uint32_t c = 0; c < r->ncomp; c++) {
                 mine[c] = r->x[c][k];
                 other[c] = kl_px_shfl(g, r->c[c], mine[c], true, mask);
             }
-            fold_pair(r, to, k, j, mine, other);
+            kl_red_fold_pair(r, to, k, j, mine, other);
         }
-        take(r, to);
+        kl_red_take(r, to);
     }
     r->l.map.v[KL_LANE0 + j] = 0;
 }
 
-/* Fold n columns (each ncomp values) held at v[f * ncomp], f = 0 .. n-1, as a tree.  up: as
- * neighbours first, where bit 0 of f is the lowest index bit. */
-static void fold_list(struct red *r, opnd *v, uint32_t n)
+void kl_red_fold_list(struct red *r, opnd *v, uint32_t n)
 {
     while (n > 1) {
         uint32_t h = n / 2;
@@ -182,195 +156,6 @@ static void fold_list(struct red *r, opnd *v, uint32_t n)
         }
         n = h;
     }
-}
-
-/* ---- through shared memory ----
- *
- * Warp bits w[0..n) are folded, in that order.  fold number f counts the values of a column, kept
- * the warps that remain.  If all lanes hold the same, a value a warp is stored, f fastest; else
- * everything, [f][kept][chunk of registers][lane], a chunk at most 16 bytes. */
-struct exchange {
-    uint32_t w[KL_MAX_WARP_BITS], n, nf, nk, nr, chunk, cols;
-    uint32_t es[NCOMP], base[NCOMP], bytes;
-    bool same_lanes, direct;
-    opnd region;
-};
-
-static int fold_index(const struct red *r, const struct exchange *x, uint32_t warp_bit)
-{
-    for (uint32_t k = 0; k < x->n; k++)
-        if (x->w[k] == warp_bit)
-            return (int)(r->up ? k : x->n - 1 - k);
-    return -1;
-}
-
-static struct exchange exchange_of(const struct red *r, const uint32_t *w, uint32_t n)
-{
-    const struct pgen *g = r->g;
-    struct exchange x = {.n = n, .nf = 1u << n, .nk = g->warps >> n, .nr = nreg(r), .same_lanes = true};
-    memcpy(x.w, w, n * sizeof *w);
-    for (uint32_t i = 0; i < KL_LANE_BITS; i++)
-        x.same_lanes &= r->l.map.v[KL_LANE0 + i] == 0;
-    x.chunk = x.nr;
-    for (uint32_t c = 0; c < r->ncomp; c++) {
-        x.es[c] = kl_px_bytes(r->c[c]);
-        if (x.chunk * x.es[c] > 16)
-            x.chunk = 16 / x.es[c];
-    }
-    x.cols = x.nk * LANES * x.nr;
-    x.direct = x.nf <= 4 || x.cols * x.nf <= g->threads;
-    for (uint32_t c = 0; c < r->ncomp; c++) {
-        x.base[c] = x.bytes;
-        x.bytes += (x.same_lanes ? x.nf * x.nk * x.nr : g->threads * x.nr) * x.es[c];
-        x.bytes = (x.bytes + 15) & ~15u;
-    }
-    return x;
-}
-
-/* Address of the thread's values of component c; with fold: of its own fold number, else of 0. */
-static opnd warp_place(struct red *r, const struct exchange *x, uint32_t c, bool fold)
-{
-    uint32_t weight[10] = {0}, kept = 0, es = x->es[c];
-    uint32_t fstride = x->same_lanes ? es : x->cols * es;
-    uint32_t kstride = x->same_lanes ? x->nf * x->nr * es : LANES * x->nr * es;
-    for (uint32_t i = 0; i < r->g->wlog2; i++) {
-        int f = fold_index(r, x, i);
-        if (f < 0)
-            weight[KL_LANE_BITS + i] = kstride << kept++;
-        else if (fold)
-            weight[KL_LANE_BITS + i] = fstride << f;
-    }
-    for (uint32_t i = 0; i < KL_LANE_BITS; i++) {
-        if (!x->same_lanes)
-            weight[i] = x->chunk * es << i;
-        else if (!fold && i < x->n)
-            weight[i] = es << i; /* lanes read the values of the warps */
-    }
-    opnd t = kl_px_weigh(r->g, weight);
-    return t ? kl_px_once(r->g, CL_B32, "add.u32 $, %s, %s", x->region, t) : x->region;
-}
-
-static uint32_t reg_place(const struct exchange *x, uint32_t c, uint32_t k)
-{
-    return x->base[c] + (x->same_lanes ? k * x->nf * x->es[c] : k * LANES * x->es[c]);
-}
-
-static void store_partials(struct red *r, const struct exchange *x)
-{
-    struct pgen *g = r->g;
-    for (uint32_t c = 0; c < r->ncomp; c++) {
-        opnd at = warp_place(r, x, c, true);
-        if (x->same_lanes) {
-            opnd lane = kl_px_once(g, CL_B32, "and.b32 $, %s, 31", g->tid);
-            opnd first = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", lane);
-            for (uint32_t k = 0; k < x->nr; k++)
-                kl_px_st_shared(g, r->c[c], at, reg_place(x, c, k), r->x[c][k], first);
-            continue;
-        }
-        for (uint32_t k = 0; k < x->nr; k += x->chunk)
-            kl_px_st_shared_n(g, r->c[c], at, reg_place(x, c, k), &r->x[c][k], x->chunk, NULL);
-    }
-}
-
-/* All lanes hold the same: lane f reads the value of fold number f, and lanes fold. */
-static void fold_by_lanes(struct red *r, const struct exchange *x)
-{
-    opnd *to[NCOMP], mine[NCOMP], other[NCOMP];
-    new_regs(r, to, x->nr);
-    for (uint32_t c = 0; c < r->ncomp; c++) {
-        opnd at = warp_place(r, x, c, false);
-        for (uint32_t k = 0; k < x->nr; k++)
-            to[c][k] = kl_px_ld_shared(r->g, r->c[c], at, reg_place(x, c, k));
-    }
-    take(r, to);
-    for (uint32_t i = 0; i < x->n; i++) {
-        uint32_t j = r->up ? i : x->n - 1 - i;
-        opnd mask = kl_px_int(r->g, 1 << j);
-        new_regs(r, to, x->nr);
-        for (uint32_t k = 0; k < x->nr; k++) {
-            for (uint32_t c = 0; c < r->ncomp; c++) {
-                mine[c] = r->x[c][k];
-                other[c] = kl_px_shfl(r->g, r->c[c], mine[c], true, mask);
-            }
-            fold_pair(r, to, k, j, mine, other);
-        }
-        take(r, to);
-    }
-}
-
-/* As many threads as there are columns fold one each and put the result in place of fold 0. */
-static void fold_columns(struct red *r, const struct exchange *x)
-{
-    struct pgen *g = r->g;
-    uint32_t rounds = x->cols > g->threads ? x->cols / g->threads : 1, skip = 0;
-    opnd *list = kl_new_n(g->a, opnd, x->nf * r->ncomp), at[NCOMP];
-    if (x->cols < g->threads) {
-        skip = kl_px_new_label(g);
-        opnd out = kl_px_once(g, CL_P, "setp.ge.u32 $, %s, %u", g->tid, x->cols);
-        kl_px(g, "@%s bra $L%u", out, skip);
-    }
-    for (uint32_t i = 0; i < rounds; i++) {
-        for (uint32_t c = 0; c < r->ncomp; c++) {
-            opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid, (uint32_t)__builtin_ctz(x->es[c]));
-            at[c] = kl_px_once(g, CL_B32, "add.u32 $, %s, %s", x->region, t);
-            for (uint32_t f = 0; f < x->nf; f++)
-                list[f * r->ncomp + c] = kl_px_ld_shared(
-                    g, r->c[c], at[c], x->base[c] + (f * x->cols + i * g->threads) * x->es[c]);
-        }
-        fold_list(r, list, x->nf);
-        for (uint32_t c = 0; c < r->ncomp; c++)
-            kl_px_st_shared(g, r->c[c], at[c], x->base[c] + i * g->threads * x->es[c], list[c], NULL);
-    }
-    if (skip)
-        kl_px_label(g, skip);
-    kl_px_barrier(g);
-}
-
-/* Each thread reads its columns, nf values of each if they are not yet folded. */
-static void read_back(struct red *r, const struct exchange *x, uint32_t nf)
-{
-    struct pgen *g = r->g;
-    opnd *to[NCOMP], *list = kl_new_n(g->a, opnd, nf * r->ncomp);
-    opnd **all = kl_new_n(g->a, opnd *, nf * r->ncomp);
-    new_regs(r, to, x->nr);
-    for (uint32_t f = 0; f < nf; f++)
-        for (uint32_t c = 0; c < r->ncomp; c++) {
-            opnd at = warp_place(r, x, c, false), *p = kl_new_n(g->a, opnd, x->nr);
-            all[f * r->ncomp + c] = p;
-            for (uint32_t k = 0; k < x->nr; k += x->chunk)
-                kl_px_ld_shared_n(g, r->c[c], at, reg_place(x, c, k) + f * x->cols * x->es[c], p + k,
-                                  x->chunk);
-        }
-    for (uint32_t k = 0; k < x->nr; k++) {
-        for (uint32_t i = 0; i < nf * r->ncomp; i++)
-            list[i] = all[i][k];
-        fold_list(r, list, nf);
-        for (uint32_t c = 0; c < r->ncomp; c++)
-            to[c][k] = list[c];
-    }
-    take(r, to);
-}
-
-static void fold_warps(struct red *r, const uint32_t *w, uint32_t n)
-{
-    struct pgen *g = r->g;
-    struct exchange x = exchange_of(r, w, n);
-    if (!r->dry) {
-        uint32_t which;
-        x.region = kl_px_region(g, x.bytes, &which);
-        store_partials(r, &x);
-        kl_px_barrier(g);
-        if (x.same_lanes) {
-            fold_by_lanes(r, &x);
-        } else {
-            if (!x.direct)
-                fold_columns(r, &x);
-            read_back(r, &x, x.direct ? x.nf : 1);
-        }
-        kl_px_region_read(g, which);
-    }
-    for (uint32_t k = 0; k < n; k++)
-        r->l.map.v[KL_WARP0 + w[k]] = 0;
 }
 
 /* Where coordinate bit k of the axis lies. */
@@ -411,17 +196,17 @@ static void run(struct red *r)
             i++;
             continue;
         }
-        uint32_t w[KL_MAX_WARP_BITS], n = 0;
+        uint32_t w[KL_MAX_WARP_BITS + KL_MAX_CTA_BITS], n = 0;
         while (i < bits) {
             k = r->up ? i : bits - 1 - i;
             at = place_of(r, k);
             if (!done[k] && at < KL_WARP0)
                 break;
             if (!done[k])
-                w[n++] = (uint32_t)at - KL_WARP0;
+                w[n++] = (uint32_t)at;
             i++;
         }
-        fold_warps(r, w, n);
+        kl_red_exchange(r, w, n);
     }
 }
 
@@ -706,6 +491,7 @@ void kl_px_reduce(struct pgen *g, kl_val v)
         return;
     }
     begin(g, &r, v, l);
+    g->folded = true;
     uint32_t n = kl_layout_nreg(l), size = t->dim[r.axis];
     bool dead = size & (size - 1), arg = r.fold == fold_arg;
     for (uint32_t c = 0; c < r.ncomp; c++)

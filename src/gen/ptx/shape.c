@@ -172,6 +172,7 @@ static void through_shared(struct pgen *g, kl_val v)
         kl_px_unsupported(g, "%s of %llu bytes; shared memory has %u", kl_ops[in->op].name,
                           (unsigned long long)size, g->shared_max);
     struct strides to = dense(t, bytes), from = dense(ta, bytes);
+    g->no_cluster = true;
     opnd region = kl_px_region(g, (uint32_t)size, &which);
     if (in->op == KL_OP_cat) {
         kl_val b = kl_arg(f, v, 1);
@@ -255,6 +256,7 @@ static void extract_insert(struct pgen *g, kl_val v)
     if (size > g->shared_max)
         kl_px_unsupported(g, "%s of %llu bytes; shared memory has %u", kl_ops[in->op].name,
                           (unsigned long long)size, g->shared_max);
+    g->no_cluster = true;
     opnd region = kl_px_region(g, (uint32_t)size, &which);
     struct strides s = dense(whole, bytes);
     put(g, &g->val[a.id], c, layout_or_default(g, a), region, &s, false);

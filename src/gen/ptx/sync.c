@@ -10,8 +10,21 @@
 void kl_px_barrier(struct pgen *g)
 {
     kl_px(g, "bar.sync 0");
+    if (g->clog2) { /* the other CTAs go on */
+        g->p.dirty &= 0x80;
+        return;
+    }
     memset(&g->p, 0, sizeof g->p);
     g->since.n = 0;
+}
+
+/* Between accesses to global memory. */
+static void order_barrier(struct pgen *g)
+{
+    if (g->clog2)
+        kl_px_cluster_barrier(g);
+    else
+        kl_px_barrier(g);
 }
 
 /* What is large has the first region, so that not both become large. */
@@ -31,8 +44,15 @@ opnd kl_px_region(struct pgen *g, uint32_t bytes, uint32_t *which)
     if (bytes > g->region_bytes[k])
         g->region_bytes[k] = bytes;
     *which = k;
+    return kl_px_region_base(g, k);
+}
+
+opnd kl_px_region_base(struct pgen *g, uint32_t k)
+{
     /* region 1 begins behind region 0, whose size is known at the end: a symbol */
-    return k ? kl_px_once(g, CL_B32, "add.u32 $, %s, KL_REGION_BYTES", g->smem) : g->smem;
+    if (k)
+        return kl_px_once(g, CL_B32, "add.u32 $, %s, KL_REGION_BYTES", g->smem);
+    return g->clog2 ? kl_px_once(g, CL_B32, "add.u32 $, %s, %u", g->smem, MBARRIERS) : g->smem;
 }
 
 static bool same_access(struct pgen *g, kl_val a, kl_val b)
@@ -78,11 +98,13 @@ void kl_px_order(struct pgen *g, kl_val v)
             kl_val o = g->since.v[i];
             if (!(arrays(g, o) & mine) || (!store && kl_in(g->f, o)->op != KL_OP_store))
                 continue;
-            same = same_access(g, o, v) && layout_of(g, o) == layout_of(g, v) && layout_of(g, v);
+            /* of replicas one writes, and all read */
+            same = same_access(g, o, v) && layout_of(g, o) == layout_of(g, v) && layout_of(g, v) &&
+                   !kl_px_replicas(layout_of(g, v));
         }
         /* what loops left behind is not in the list */
         if (!same || (g->p.dirty & 0x80))
-            kl_px_barrier(g);
+            order_barrier(g);
     }
     *(store ? &g->p.write : &g->p.read) |= mine;
     kl_push(g->a, &g->since, v);
@@ -98,9 +120,12 @@ struct pending kl_px_enter_loop(struct pgen *g)
 
 void kl_px_end_loop(struct pgen *g, const struct pending *head)
 {
-    if ((g->p.dirty & ~head->dirty) || (g->p.read & ~head->read) || (g->p.write & ~head->write))
+    if ((g->p.far & ~head->far) || (g->p.read & ~head->read) || (g->p.write & ~head->write))
+        order_barrier(g);
+    else if (g->p.dirty & ~head->dirty)
         kl_px_barrier(g);
     g->p.dirty |= head->dirty;
+    g->p.far |= head->far;
     g->p.read |= head->read;
     g->p.write |= head->write;
     if (g->p.read | g->p.write)
