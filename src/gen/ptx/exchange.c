@@ -17,7 +17,7 @@ struct exchange {
     uint32_t at[KL_MAX_WARP_BITS + KL_MAX_CTA_BITS], n, nf, nk, nr, chunk, cols;
     uint32_t es[NCOMP], base[NCOMP], bytes, data; /* data: without what is between components */
     enum cls mem[NCOMP];                          /* as which a value lies there */
-    uint32_t which, gone; /* gone: warp bits that were folded before */
+    uint32_t which, gone;                         /* gone: warp bits that were folded before */
     bool same_lanes, direct;
     opnd region;
 };
@@ -35,8 +35,8 @@ static struct exchange exchange_of(const struct red *r, const uint32_t *at, uint
                                    bool pushed)
 {
     const struct pgen *g = r->g;
-    struct exchange x = {.n = n, .nf = 1u << n, .nk = g->warps >> nw, .nr = kl_red_nreg(r),
-                         .same_lanes = true};
+    struct exchange x = {
+        .n = n, .nf = 1u << n, .nk = g->warps >> nw, .nr = kl_red_nreg(r), .same_lanes = true};
     memcpy(x.at, at, n * sizeof *at);
     for (uint32_t i = 0; i < KL_LANE_BITS; i++)
         x.same_lanes &= r->l.map.v[KL_LANE0 + i] == 0;
@@ -118,7 +118,8 @@ static void store_partials(struct red *r, const struct exchange *x)
             opnd lane = kl_px_once(g, CL_B32, "and.b32 $, %s, 31", g->tid);
             opnd first = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, 0", lane);
             for (uint32_t k = 0; k < x->nr; k++)
-                kl_px_st_shared(g, x->mem[c], at, reg_place(x, c, k), to_mem(r, x, c, r->x[c][k]), first);
+                kl_px_st_shared(g, x->mem[c], at, reg_place(x, c, k), to_mem(r, x, c, r->x[c][k]),
+                                first);
             continue;
         }
         for (uint32_t k = 0; k < x->nr; k += x->chunk) {
@@ -135,7 +136,8 @@ static void fold_by_lanes(struct red *r, const struct exchange *x)
 {
     struct pgen *g = r->g;
     uint32_t lanes = x->n < KL_LANE_BITS ? x->n : KL_LANE_BITS, each = x->nf >> lanes;
-    opnd *to[NCOMP], mine[NCOMP], other[NCOMP], *list = kl_new_n(g->a, opnd, each * r->ncomp), at[NCOMP];
+    opnd *to[NCOMP], mine[NCOMP], other[NCOMP], *list = kl_new_n(g->a, opnd, each * r->ncomp),
+                                                at[NCOMP];
     kl_red_new_regs(r, to, x->nr);
     for (uint32_t c = 0; c < r->ncomp; c++)
         at[c] = warp_place(r, x, c, false);
@@ -215,7 +217,8 @@ static void fold_columns(struct red *r, const struct exchange *x, const struct e
     }
     for (uint32_t i = 0; i < rounds; i++) {
         for (uint32_t c = 0; c < r->ncomp; c++) {
-            opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid, (uint32_t)__builtin_ctz(x->es[c]));
+            opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid,
+                                (uint32_t)__builtin_ctz(x->es[c]));
             at[c] = kl_px_once(g, CL_B32, "add.u32 $, %s, %s", x->region, t);
             for (uint32_t f = 0; f < x->nf; f++)
                 list[f * r->ncomp + c] = from_mem(
@@ -227,7 +230,8 @@ static void fold_columns(struct red *r, const struct exchange *x, const struct e
         for (uint32_t c = 0; c < r->ncomp; c++) {
             uint32_t off = i * g->threads * x->es[c];
             if (!y) {
-                kl_px_st_shared(g, x->mem[c], at[c], x->base[c] + off, to_mem(r, x, c, list[c]), NULL);
+                kl_px_st_shared(g, x->mem[c], at[c], x->base[c] + off, to_mem(r, x, c, list[c]),
+                                NULL);
                 continue;
             }
             uint32_t ranks[KL_MAX_CTA_BITS] = {0};
@@ -235,11 +239,12 @@ static void fold_columns(struct red *r, const struct exchange *x, const struct e
                 int f = fold_index(r, y, KL_CTA0 + b);
                 ranks[b] = f < 0 ? 0 : y->cols * y->es[c] << f;
             }
-            opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid, (uint32_t)__builtin_ctz(y->es[c]));
+            opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid,
+                                (uint32_t)__builtin_ctz(y->es[c]));
             opnd to = plus(g, plus(g, y->region, t), kl_px_weigh_rank(g, ranks));
             for (uint32_t j = 0; j < y->nf; j++)
-                kl_px_push(g, r->c[c], y->which, to, partner(r, mask, j), y->base[c] + off, &list[c],
-                           1, NULL);
+                kl_px_push(g, r->c[c], y->which, to, partner(r, mask, j), y->base[c] + off,
+                           &list[c], 1, NULL);
         }
     }
     if (skip)
@@ -260,8 +265,8 @@ static void read_back(struct red *r, const struct exchange *x, uint32_t nf)
             opnd at = warp_place(r, x, c, false), *p = kl_new_n(g->a, opnd, x->nr);
             all[f * r->ncomp + c] = p;
             for (uint32_t k = 0; k < x->nr; k += x->chunk)
-                kl_px_ld_shared_n(g, x->mem[c], at, reg_place(x, c, k) + f * x->cols * x->es[c], p + k,
-                                  x->chunk);
+                kl_px_ld_shared_n(g, x->mem[c], at, reg_place(x, c, k) + f * x->cols * x->es[c],
+                                  p + k, x->chunk);
             for (uint32_t k = 0; k < x->nr; k++)
                 p[k] = from_mem(r, x, c, p[k]);
         }
@@ -296,7 +301,10 @@ static void in_cta(struct red *r, const uint32_t *at, uint32_t n)
 
 static void in_cluster(struct red *r, const uint32_t *at, uint32_t n, uint32_t nw)
 {
-    enum { MOST_READ = 16, MOST_HELD = 8 }; /* values of a column, of all columns, that each
+    enum {
+        MOST_READ = 16,
+        MOST_HELD = 8
+    }; /* values of a column, of all columns, that each
                                               * thread reads */
     struct pgen *g = r->g;
     uint32_t mask = 0;
@@ -307,8 +315,16 @@ static void in_cluster(struct red *r, const uint32_t *at, uint32_t n, uint32_t n
     }
     struct exchange all = exchange_of(r, at, n, nw, true), y = all;
     bool two = !all.same_lanes && nw && (warps_first || r->any_order) && all.nf > 4;
-    if (!all.same_lanes && !two && all.nf > MOST_READ)
-        g->no_cluster = true;
+    if (!all.same_lanes && !two && all.nf > MOST_READ) {
+        uint32_t nc = n - nw; /* neighbours first: the CTAs come before the warps */
+        if (at[nc - 1] < KL_CTA0 || nc > 4) {
+            g->no_cluster = true;
+            return;
+        }
+        in_cluster(r, at, nc, 0);
+        in_cta(r, at + nc, nw);
+        return;
+    }
     if (two) { /* fold the warps here, then the CTAs */
         uint32_t own[KL_MAX_WARP_BITS], far[KL_MAX_CTA_BITS], a = 0, b = 0;
         for (uint32_t i = 0; i < n; i++)
