@@ -31,6 +31,7 @@ enum op { ELEMENTWISE, ADD, SAXPY, SOFTMAX, ROWSUM, PARTS, SHORT, LAYERNORM, RMS
 struct variant {
     const char *name; /* of a constant, or "" */
     int64_t value;
+    const char *kernel; /* NULL: that of the case */
 };
 
 static const struct bench_case {
@@ -40,33 +41,36 @@ static const struct bench_case {
     int exact;          /* without math(fast) */
     struct variant variant[4];
 } cases[] = {
-#define BLOCKS {{"BLOCK", 1024}, {"BLOCK", 2048}, {"BLOCK", 4096}, {"BLOCK", 8192}}
+#define BLOCKS {{"BLOCK", 1024, NULL}, {"BLOCK", 2048, NULL}, {"BLOCK", 4096, NULL}, {"BLOCK", 8192, NULL}}
     {"gelu_tanh", "gelu", "tanh_form", ELEMENTWISE, 1, 1 << 28, 0, BLOCKS},
     {"gelu_tanh_exact", "gelu", "tanh_form", ELEMENTWISE, 1, 1 << 28, 1, BLOCKS},
     {"gelu_erf", "gelu", "erf_form", ELEMENTWISE, 1, 1 << 28, 0, BLOCKS},
     {"gelu_erf_exact", "gelu", "erf_form", ELEMENTWISE, 1, 1 << 28, 1, BLOCKS},
     {"saxpy", "saxpy", "saxpy", SAXPY, 1, 1 << 28, 0, BLOCKS},
     {"add", "add", "add", ADD, 1, 1 << 28, 0, BLOCKS},
-#define SOFT(r, c) {"softmax", "softmax", "softmax", SOFTMAX, r, c, 0, {{"", 0}}}
+#define SOFT(r, c) {"softmax", "softmax", "softmax", SOFTMAX, r, c, 0, {{"", 0, NULL}}}
     SOFT(1024, 1024), SOFT(16384, 1000), SOFT(65536, 1024), SOFT(4096, 4096), SOFT(8192, 16384),
     SOFT(4096, 32768),
-#define ONLINE(r, c)                                                                               \
-    {"softmax", "softmax", "softmax_online", SOFTMAX, r, c, 0,                                     \
-     {{"BLOCK", 2048}, {"BLOCK", 4096}, {"BLOCK", 8192}, {"BLOCK", 16384}}}
-    ONLINE(2048, 131072), ONLINE(512, 262144),
+/* the whole row on a cluster, and read twice in pieces */
+#define LONG(name, looped, kind, r, c)                                                             \
+    {name, name, name, kind, r, c, 0,                                                              \
+     {{"", 0, NULL}, {"BLOCK", 4096, looped}, {"BLOCK", 8192, looped}, {"BLOCK", 16384, looped}}}
+    LONG("softmax", "softmax_online", SOFTMAX, 2048, 131072),
+    LONG("softmax", "softmax_online", SOFTMAX, 512, 262144),
     {"rowsum", "rowsum", "rowsum", ROWSUM, 4096, 4096, 0, BLOCKS},
     {"rowsum", "rowsum", "rowsum", ROWSUM, 8192, 16384, 0, BLOCKS},
     {"rowsum", "rowsum", "rowsum_parts", PARTS, 8, 1 << 24, 0,
-     {{"parts", 128}, {"parts", 256}, {"parts", 512}, {"parts", 1024}}},
+     {{"parts", 128, NULL}, {"parts", 256, NULL}, {"parts", 512, NULL}, {"parts", 1024, NULL}}},
     {"rowsum", "rowsum", "rowsum_parts", PARTS, 1, 1 << 28, 0,
-     {{"parts", 1024}, {"parts", 2048}, {"parts", 4096}, {"parts", 8192}}},
+     {{"parts", 1024, NULL}, {"parts", 2048, NULL}, {"parts", 4096, NULL}, {"parts", 8192, NULL}}},
     {"rowsum", "rowsum", "rowsum_short", SHORT, 1 << 20, 64, 0,
-     {{"ROWS", 16}, {"ROWS", 32}, {"ROWS", 64}, {"ROWS", 128}}},
-#define NORM(op, kind, r, c) {op, op, op, kind, r, c, 0, {{"", 0}}}
+     {{"ROWS", 16, NULL}, {"ROWS", 32, NULL}, {"ROWS", 64, NULL}, {"ROWS", 128, NULL}}},
+#define NORM(op, kind, r, c) {op, op, op, kind, r, c, 0, {{"", 0, NULL}}}
     NORM("layernorm", LAYERNORM, 32768, 1024), NORM("layernorm", LAYERNORM, 16384, 8192),
-    NORM("layernorm", LAYERNORM, 4096, 65536), NORM("rmsnorm", RMSNORM, 32768, 1024),
-    NORM("rmsnorm", RMSNORM, 16384, 8192), NORM("rmsnorm", RMSNORM, 4096, 65536),
-#define TILES {{"BM", 32}, {"BM", 64}, {"BM", 128}}
+    NORM("rmsnorm", RMSNORM, 32768, 1024), NORM("rmsnorm", RMSNORM, 16384, 8192),
+    LONG("layernorm", "layernorm_looped", LAYERNORM, 4096, 65536),
+    LONG("rmsnorm", "rmsnorm_looped", RMSNORM, 4096, 65536),
+#define TILES {{"BM", 32, NULL}, {"BM", 64, NULL}, {"BM", 128, NULL}}
     {"transpose", "transpose", "transpose", TRANSPOSE, 16384, 16384, 0, TILES},
     {"transpose", "transpose", "transpose", TRANSPOSE, 10000, 7000, 0, TILES},
 };
@@ -289,8 +293,9 @@ static int add_warps(char *text, size_t room, size_t *n)
 }
 
 /* The source of a case; exact: with the clause math(fast, ...) blanked. */
-static int compile(void)
+static int compile(const struct variant *v)
 {
+    const char *name = v->kernel ? v->kernel : s.b->kernel;
     static char text[1 << 16];
     char path[200];
     kiln_diags *d;
@@ -309,9 +314,9 @@ static int compile(void)
         return fail(s.b->kernel, KILN_E_ARG, NULL);
     if (!TRY(path, kiln_compile(s.ctx, path, text, n, &s.mod, &d)))
         return 0;
-    s.kernel[0] = kiln_module_kernel(s.mod, s.b->kernel);
+    s.kernel[0] = kiln_module_kernel(s.mod, name);
     s.kernel[1] = s.b->kind == PARTS ? kiln_module_kernel(s.mod, "rowsum_join") : NULL;
-    return s.kernel[0] ? 1 : fail(s.b->kernel, KILN_E_ARG, NULL);
+    return s.kernel[0] ? 1 : fail(name, KILN_E_ARG, NULL);
 }
 
 /* ---- measuring ---- */
@@ -388,7 +393,7 @@ static int one(const struct variant *v, const char *name)
     kiln_spec *spec = NULL;
     double ms, least, cms, cleast;
     drop();
-    if (!compile())
+    if (!compile(v))
         return 0;
     describe(v);
     uint64_t total = 0;
@@ -425,12 +430,12 @@ static int one(const struct variant *v, const char *name)
            "\"variant\": \"%s%s%.0lld\", \"ms\": %.5f, \"least_ms\": %.5f, \"n\": %u, "
            "\"sets\": %u, \"bytes\": %llu, \"gbs\": %.1f, \"copy_ms\": %.5f, \"copy_gbs\": %.1f, "
            "\"of_copy\": %.4f, ",
-           name, s.b->kernel, v->name, *v->name ? "=" : "", (long long)v->value, ms, least, n,
+           name, v->kernel ? v->kernel : s.b->kernel, v->name, *v->name ? "=" : "", (long long)v->value, ms, least, n,
            s.nset, (unsigned long long)s.bytes, gbs, cms, copy_gbs, gbs / copy_gbs);
-    printf("\"threads\": %u, \"ctas\": %u, \"registers\": %u, \"spill_bytes\": %u, "
+    printf("\"threads\": %u, \"ctas\": %u, \"cluster\": %u, \"registers\": %u, \"spill_bytes\": %u, "
            "\"shared_bytes\": %u, \"ctas_per_sm\": %u, \"front_ms\": %.3f, \"assemble_ms\": %.2f, "
            "\"load_ms\": %.3f, \"cache\": %d}\n",
-           info.cta_threads, info.ctas, info.registers, info.local_bytes, info.shared_bytes,
+           info.cta_threads, info.ctas, info.cluster, info.registers, info.local_bytes, info.shared_bytes,
            info.ctas_per_sm, info.front_ms, info.cc_ms, info.load_ms, (int)info.cache);
     fflush(stdout);
     return 1;
