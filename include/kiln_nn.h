@@ -38,7 +38,11 @@ KILN_API void kiln_nn_free(kiln_nn *nn); /* before its context; NULL is fine */
 KILN_API kiln_status kiln_nn_module(kiln_nn *nn, const char *file, kiln_module **out,
                                     kiln_diags **diags);
 
-/* ---- rows ---- */
+/* ---- rows ----
+ *
+ * A row is held as a whole up to the length that the device has room for: on a GPU from sm_90 on 262144
+ * columns (f64: half), on others 32768; on the CPU softmax 65536, norms any.  Longer ones are walked
+ * in blocks, which reads them again and rounds sums in another order. */
 
 /* y, x: [..][cols]; in place.  A row of -inf, or with NaN or +inf, gives NaN.  cols up to 2^31. */
 KILN_API kiln_status kiln_nn_softmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,

@@ -4,6 +4,7 @@
  *     kernels [--device N] [--only TEXT]     all cases whose name holds TEXT, in order
  *     kernels [--device N] --list            their names
  *     kernels --warps N,N...                 each variant once more with that clause
+ *     kernels --cluster N,N...               the same with cluster(N)
  *     kernels [--device N] --serve           names on standard input, one a line; after the
  *                                            lines of a case comes `{"end": NAME}`
  *
@@ -104,7 +105,8 @@ static struct {
     kiln_buffer *set[MAX_SETS][MAX_ARRAYS];
     uint64_t size[MAX_ARRAYS], bytes; /* of an array; moved by a launch */
     unsigned narray, nset;
-    int warps; /* 0: the back end chooses */
+    const char *clause; /* warps or cluster */
+    int value;          /* of it; 0: the back end chooses */
     char error[600];
 } s;
 
@@ -276,12 +278,12 @@ static void describe(const struct variant *v)
 
 /* ---- code ---- */
 
-/* Puts the clause warps(N) before the body of the case's kernel. */
-static int add_warps(char *text, size_t room, size_t *n)
+/* Puts the clause warps(N) or cluster(N) before the body of the kernel. */
+static int add_clause(const char *kernel, char *text, size_t room, size_t *n)
 {
     char head[80], clause[40];
-    int nhead = snprintf(head, sizeof head, "kernel %s(", s.b->kernel);
-    size_t nclause = (size_t)snprintf(clause, sizeof clause, " warps(%d)", s.warps);
+    int nhead = snprintf(head, sizeof head, "kernel %s(", kernel);
+    size_t nclause = (size_t)snprintf(clause, sizeof clause, " %s(%d)", s.clause, s.value);
     char *p = nhead < (int)sizeof head ? strstr(text, head) : NULL;
     p = p ? strstr(p, "\n{") : NULL;
     if (!p || *n + nclause + 1 > room)
@@ -310,8 +312,8 @@ static int compile(const struct variant *v)
         return fail(path, KILN_E_IO, NULL);
     for (char *p = text; s.b->exact && (p = strstr(p, "math(fast"));)
         memset(p, ' ', strcspn(p, "\n"));
-    if (s.warps && !add_warps(text, sizeof text, &n))
-        return fail(s.b->kernel, KILN_E_ARG, NULL);
+    if (s.value && !add_clause(name, text, sizeof text, &n))
+        return fail(name, KILN_E_ARG, NULL);
     if (!TRY(path, kiln_compile(s.ctx, path, text, n, &s.mod, &d)))
         return 0;
     s.kernel[0] = kiln_module_kernel(s.mod, name);
@@ -441,7 +443,7 @@ static int one(const struct variant *v, const char *name)
     return 1;
 }
 
-static int tried[8], ntried; /* --warps */
+static int tried[8], ntried; /* --warps, --cluster */
 
 static void run(const struct bench_case *b, kiln_dtype t)
 {
@@ -454,7 +456,7 @@ static void run(const struct bench_case *b, kiln_dtype t)
             printf("{\"case\": \"%s\", \"peer\": \"kiln\", \"error\": \"%s\"}\n", name, s.error);
     }
     for (int i = 0, w = 0; i < 4 && b->variant[i].name; w < ntried ? w++ : (w = 0, i++)) {
-        s.warps = w ? tried[w - 1] : 0;
+        s.value = w ? tried[w - 1] : 0;
         if (!one(&b->variant[i], name))
             printf("{\"case\": \"%s\", \"peer\": \"kiln\", \"variant\": \"%s=%lld\", \"error\": "
                    "\"%s\"}\n",
@@ -525,13 +527,16 @@ int main(int argc, char **argv)
             device = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
-        } else if (strcmp(argv[i], "--warps") == 0 && i + 1 < argc) {
+        } else if ((strcmp(argv[i], "--warps") == 0 || strcmp(argv[i], "--cluster") == 0) &&
+                   i + 1 < argc) {
+            s.clause = argv[i] + 2;
+            ntried = 0;
             for (char *p = argv[++i]; *p && ntried < 8; p += *p == ',')
                 tried[ntried++] = (int)strtol(p, &p, 10);
         } else if (strcmp(argv[i], "--plug") == 0 && i + 1 < argc) {
             plug = strtoull(argv[++i], NULL, 10); /* bytes; small ones for trying it out */
         } else {
-            fprintf(stderr, "usage: kernels [--device N] [--list | --serve | --only TEXT] [--warps N,N...]\n");
+            fprintf(stderr, "usage: kernels [--device N] [--list | --serve | --only TEXT] [--warps N,N... | --cluster N,N...]\n");
             return 2;
         }
     }

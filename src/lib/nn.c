@@ -99,6 +99,15 @@ int64_t kl_nn_wave(const kiln_nn *nn)
     return nn ? kl_num_sms(nn->ctx) * (kl_on_gpu(nn->ctx) ? 8 : 1) : 1;
 }
 
+int64_t kl_nn_whole(const struct nn *c, const kiln_tensor *x, int64_t on_cpu)
+{
+    const kiln_context *ctx = c->nn->ctx;
+    if (!kl_on_gpu(ctx))
+        return on_cpu;
+    int64_t n = ctx->arch >= 90 ? 262144 : 32768;
+    return x->dtype == KILN_F64 ? n / 2 : n;
+}
+
 /* ---- a call ---- */
 
 static void begin_call(struct nn *c)

@@ -55,6 +55,10 @@ void kl_nn_work(struct nn *c, const char *name, void *p, size_t bytes, kiln_dtyp
 
 int64_t kl_nn_stride(const kiln_tensor *t, int axis); /* in elements, also where strides is NULL */
 bool kl_nn_dense(const kiln_tensor *t);
+/* The longest row of x that a program holds in a tile; longer ones are walked in blocks, where sums
+ * have another order.  A GPU holds it in the registers of a block of threads, on sm_90 and later of a
+ * cluster of blocks. */
+int64_t kl_nn_whole(const struct nn *c, const kiln_tensor *x, int64_t on_cpu);
 int64_t kl_nn_count(const kiln_tensor *t, int from, int to); /* elements of axes from .. to - 1 */
 static inline kiln_dtype kl_nn_acc(kiln_dtype t)
 {

@@ -1,8 +1,8 @@
 /* nn_rows.c - kiln_nn.h: functions of rows: softmax, losses, reductions, norms. */
 #include "lib/nn.h"
 
-/* The longest row that one program holds in a tile; longer ones are walked in blocks. */
-enum { WHOLE = 65536 };
+/* The longest rows that the CPU holds in a tile: see kl_nn_whole; norms: any. */
+enum { WHOLE_SOFTMAX = 65536 };
 
 kiln_status kiln_nn_softmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                             kiln_diags **diags)
@@ -15,7 +15,7 @@ kiln_status kiln_nn_softmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, c
         return kl_nn_end(&c);
     const kiln_tensor *a = &c.arg[0].u.tensor, *b = &c.arg[1].u.tensor;
     bool dense = kl_nn_dense(a) && kl_nn_dense(b);
-    if (dense && b->shape[1] > WHOLE)
+    if (dense && b->shape[1] > kl_nn_whole(&c, b, WHOLE_SOFTMAX))
         kl_nn_launch(&c, "softmax_online");
     else
         kl_nn_launch(&c, dense ? "softmax" : "softmax_strided");
@@ -29,8 +29,9 @@ kiln_status kiln_nn_log_softmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *
     kl_nn_begin(&c, nn, s, "kiln_nn_log_softmax", "loss", diags);
     kl_nn_rows(&c, "y", y);
     kl_nn_rows(&c, "x", x);
-    kl_nn_launch(&c, !c.st && c.arg[1].u.tensor.shape[1] > WHOLE ? "log_softmax_online"
-                                                                 : "log_softmax");
+    const kiln_tensor *a = &c.arg[1].u.tensor;
+    bool blocks = !c.st && a->shape[1] > kl_nn_whole(&c, a, WHOLE_SOFTMAX);
+    kl_nn_launch(&c, blocks ? "log_softmax_online" : "log_softmax");
     return kl_nn_end(&c);
 }
 
@@ -188,7 +189,8 @@ kiln_status kiln_nn_layernorm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
     kl_nn_tensor(&c, "mean", mean, 1);
     kl_nn_tensor(&c, "rstd", rstd, 1);
     kl_nn_float(&c, "eps", eps);
-    kl_nn_launch(&c, "layernorm");
+    bool blocks = !c.st && c.arg[1].u.tensor.shape[1] > kl_nn_whole(&c, &c.arg[1].u.tensor, INT64_MAX);
+    kl_nn_launch(&c, blocks ? "layernorm_looped" : "layernorm");
     return kl_nn_end(&c);
 }
 
@@ -201,7 +203,8 @@ kiln_status kiln_nn_rmsnorm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, c
     kl_nn_rows(&c, "x", x);
     kl_nn_tensor(&c, "gamma", gamma, 1);
     kl_nn_float(&c, "eps", eps);
-    kl_nn_launch(&c, "rmsnorm");
+    bool blocks = !c.st && c.arg[1].u.tensor.shape[1] > kl_nn_whole(&c, &c.arg[1].u.tensor, INT64_MAX);
+    kl_nn_launch(&c, blocks ? "rmsnorm_looped" : "rmsnorm");
     return kl_nn_end(&c);
 }
 

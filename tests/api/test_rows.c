@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "common.h"
 
+#include "kiln_nn.h"
+
 enum { MOST_DEVICES = 4 };
 static struct {
     kiln_context *ctx[MOST_DEVICES];
@@ -294,6 +296,44 @@ static void tiles(void **state)
     same_bits(NULL, text, "turned", &k, 1);
 }
 
+/* What the functions of kiln_nn.h launch for a row: whole where the device holds it, else in blocks. */
+static void library(void **state)
+{
+    (void)state;
+    enum { COLS = 40000, NFORM = 3 };
+    static const char *const file[NFORM] = {"softmax", "layernorm", "rmsnorm"};
+    static const char *const form[NFORM][2] = {{"softmax", "softmax_online"},
+                                               {"layernorm", "layernorm_looped"},
+                                               {"rmsnorm", "rmsnorm_looped"}};
+    static float y[COLS], z[COLS];
+    for (unsigned d = 0; d < dev.n; d++) {
+        kiln_nn *nn = NULL;
+        struct job j = {.n = 0};
+        assert_int_equal(kiln_nn_create(dev.ctx[d], &nn, NULL), KILN_OK);
+        add_array(&j, "x", KILN_F32, 1, COLS, false);
+        add_array(&j, "y", KILN_F32, 1, COLS, true);
+        kiln_tensor *x = &j.arg[0].u.tensor, *t = &j.arg[1].u.tensor;
+        free(t->data);
+        for (int f = 0; f < NFORM; f++) {
+            kiln_module *m = NULL;
+            t->data = y;
+            assert_int_equal(f == 0   ? kiln_nn_softmax(nn, NULL, t, x, NULL)
+                             : f == 1 ? kiln_nn_layernorm(nn, NULL, t, NULL, NULL, x, NULL, NULL,
+                                                          1e-5, NULL)
+                                      : kiln_nn_rmsnorm(nn, NULL, t, x, NULL, 1e-6, NULL),
+                             KILN_OK);
+            t->data = z;
+            bool blocks = strcmp(dev.name[d], "executor without clusters") == 0;
+            assert_int_equal(kiln_nn_module(nn, file[f], &m, NULL), KILN_OK);
+            kiln_kernel *k = kiln_module_kernel(m, form[f][blocks]);
+            assert_int_equal(kiln_launch(k, NULL, j.arg, j.n, NULL), KILN_OK);
+            assert_memory_equal(y, z, sizeof y);
+        }
+        free(x->data);
+        kiln_nn_free(nn);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +341,7 @@ int main(void)
         cmocka_unit_test(tiles),
         cmocka_unit_test(softmax),
         cmocka_unit_test(norms),
+        cmocka_unit_test(library),
     };
     return cmocka_run_group_tests_name("rows", tests, open_all, close_all);
 }
