@@ -354,7 +354,7 @@ uint32_t kl_px_steps(const struct pgen *g)
         const struct kl_ins *in = &g->f->ins[i];
         enum kl_op op = (enum kl_op)in->op;
         if (!in->blk.id || !is_math(op) || (in->attr.bits && !g->o->exact) ||
-            kl_numel(kl_type_of(g->f, (kl_val){i})) == 1)
+            kl_numel(kl_type_of(g->f, (kl_val){i})) == 1 || kl_px_is_brief(g, (kl_val){i}))
             continue;
         if (op == KL_OP_erf || op == KL_OP_erfc)
             return 2;
@@ -363,7 +363,7 @@ uint32_t kl_px_steps(const struct pgen *g)
     return steps;
 }
 
-static bool has_math(const kl_fn *f)
+bool kl_px_has_math(const kl_fn *f)
 {
     for (uint32_t i = 1; i < f->nins; i++)
         if (f->ins[i].blk.id && is_math((enum kl_op)f->ins[i].op) &&
@@ -451,7 +451,7 @@ static void choose_warps(struct pgen *g)
             each = 16;
         if (folded)
             each = wide ? 16 : 32;
-        else if (most >= 1024 && has_math(f) && (most < 8192 || kl_px_steps(g)))
+        else if (most >= 1024 && kl_px_has_math(f) && (most < 8192 || kl_px_steps(g)))
             each = 16;
         while (w < 5 && (UINT64_C(32) << w) * each < most)
             w++;

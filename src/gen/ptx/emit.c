@@ -218,6 +218,8 @@ static uint32_t register_limit(const struct pgen *g)
         need += g->each < 16 && steps > 32 ? 32 : steps;
     else if (!narrow && g->each >= 16)
         need += g->threads >= 512 ? 0 : g->clog2 ? (loads > 2 ? 8 : 0) : steps ? 8 : 16;
+    if (!steps && !wide && g->each < 32 && kl_px_has_math(f)) /* some elements after the others */
+        need = g->each + 24;
     need = (need + 7) & ~7u;
     need = need < 32 ? 32 : need;
     need = need > room ? room : need;
@@ -257,6 +259,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     g->ctas = 1;
     g->tid = kl_px_once(g, CL_B32, "mov.u32 $, %%tid.x");
     kl_px_align(g);
+    kl_px_range(g);
     kl_px_assign(g);
 
     parameters(g, &head);

@@ -67,32 +67,55 @@ opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec)
     return q;
 }
 
-/* one: the divisor is the same for all; tame: divisors are known to lie in the middle, or are NaN,
- * of which the short form makes a NaN. */
-void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, bool one, bool tame, opnd *r,
-                       uint32_t n)
+/* 1 / y for y as above.  From a reciprocal within one ULP of the true value one step gives the
+ * nearest number, unless the fraction of y is all ones and the reciprocal was rounded down; the
+ * assembler's own 1 / y relies on the same steps.  tests/run/reciprocal.kiln tries every fraction. */
+static opnd short_rcp(struct pgen *g, opnd y)
 {
-    opnd bad = outside(g, x, n, false), rec[2] = {NULL, NULL};
-    opnd mid = tame ? NULL : kl_px_within(g, y, one ? 1 : n, 0x1p-31f, 0x1p32f, false);
-    opnd ok = kl_px_set(g, CL_P, "not.pred $, %s", bad);
-    if (mid)
-        ok = kl_px_set(g, CL_P, "and.pred $, %s, %s", mid, ok);
-    uint32_t slow = kl_px_new_label(g), done = kl_px_new_label(g), brief = kl_px_new_label(g);
-    /* a dividend of +0, as padding gives, comes out right too */
-    ok = kl_px_set(g, CL_P, "vote.sync.all.pred $, %s, -1", ok);
-    kl_px(g, "@%s bra $L%u", ok, brief);
-    bad = outside(g, x, n, true);
-    if (mid)
-        kl_px(g, "@!%s bra $L%u", mid, slow);
-    kl_px(g, "@%s bra $L%u", bad, slow);
-    kl_px_label(g, brief);
+    opnd d = kl_px_inreg(g, CL_F32, y), nd = kl_px_set(g, CL_F32, "neg.f32 $, %s", d);
+    opnd q = kl_px_set(g, CL_F32, "rcp.approx.ftz.f32 $, %s", d);
+    opnd e = kl_px_set(g, CL_F32, "fma.rn.f32 $, %s, %s, 0f3F800000", nd, q);
+    return kl_px_set(g, CL_F32, "fma.rn.f32 $, %s, %s, %s", q, e, q);
+}
+
+static void brief(struct pgen *g, const opnd *x, const opnd *y, struct divide how, opnd *r, uint32_t n)
+{
+    opnd rec[2] = {NULL, NULL};
     for (uint32_t i = 0; i < n; i++) {
         r[i] = kl_px_reg(g, CL_F32);
-        kl_px(g, "mov.f32 %s, %s", r[i], kl_px_short_div(g, x[i], y[i], one ? rec : NULL));
+        kl_px(g, "mov.f32 %s, %s", r[i],
+              how.unit ? short_rcp(g, y[i]) : kl_px_short_div(g, x[i], y[i], how.one ? rec : NULL));
     }
+}
+
+void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, struct divide how, opnd *r,
+                       uint32_t n)
+{
+    if (how.unit && how.tame) {
+        brief(g, x, y, how, r, n);
+        return;
+    }
+    opnd bad = how.unit ? NULL : outside(g, x, n, false);
+    opnd mid = how.tame ? NULL : kl_px_within(g, y, how.one ? 1 : n, 0x1p-31f, 0x1p32f, false);
+    uint32_t slow = kl_px_new_label(g), done = kl_px_new_label(g), mids = kl_px_new_label(g);
+    if (bad) {
+        opnd ok = kl_px_set(g, CL_P, "not.pred $, %s", bad);
+        if (mid)
+            ok = kl_px_set(g, CL_P, "and.pred $, %s, %s", mid, ok);
+        /* a dividend of +0, as padding gives, comes out right too */
+        ok = kl_px_set(g, CL_P, "vote.sync.all.pred $, %s, -1", ok);
+        kl_px(g, "@%s bra $L%u", ok, mids);
+        bad = outside(g, x, n, true);
+    }
+    if (mid)
+        kl_px(g, "@!%s bra $L%u", mid, slow);
+    if (bad)
+        kl_px(g, "@%s bra $L%u", bad, slow);
+    kl_px_label(g, mids);
+    brief(g, x, y, how, r, n);
     kl_px(g, "bra $L%u", done);
     kl_px_label(g, slow);
     for (uint32_t i = 0; i < n; i++)
-        kl_px(g, "div.rn.f32 %s, %s, %s", r[i], x[i], y[one ? 0 : i]);
+        kl_px(g, "div.rn.f32 %s, %s, %s", r[i], x[i], y[how.one ? 0 : i]);
     kl_px_label(g, done);
 }

@@ -56,7 +56,7 @@ static enum kl_op op_by_name(const char *s)
  * lo <= abs(x) <= hi (signed: lo <= x <= hi), values may be taken from others (MEANS), and a
  * factor 2^n may be added to the exponent (SCALE: y is y0 times 2 to the n in the low bits of
  * tb, whose bias is then 0).  The results have the same bits.  Quotients are in the middle of
- * the range there, too. */
+ * the range there, too.  Where range.c knows the bounds no test is made. */
 struct shorter {
     const char *fn;
     float lo, hi;
@@ -259,14 +259,23 @@ static void put_zeros(struct pgen *g, const struct underflow *u, uint32_t label,
     }
 }
 
-void kl_px_math_n(struct pgen *g, enum kl_op op, enum kl_elem e, const opnd *in, opnd *out,
-                  uint32_t n)
+bool kl_px_is_brief(const struct pgen *g, kl_val v)
 {
+    kl_val x = kl_arg(g->f, v, 0);
+    const struct shorter *sh = kl_type_of(g->f, x)->elem == KL_f32 ? shorter(kl_ops[kl_in(g->f, v)->op].name) : NULL;
+    struct range at = g->range[x.id];
+    return sh && !at.nan && at.hi <= sh->hi && at.lo >= (sh->is_signed ? sh->lo : -sh->hi);
+}
+
+void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd *out, uint32_t n)
+{
+    enum kl_op op = (enum kl_op)kl_in(g->f, v)->op;
     const char *fn = kl_ops[op].name;
-    const struct shorter *sh = e == KL_f32 && n >= 2 ? shorter(fn) : NULL;
-    if (!sh) {
+    const struct shorter *sh = e == KL_f32 ? shorter(fn) : NULL;
+    bool known = kl_px_is_brief(g, v);
+    if (!sh || n < 2 || known) {
         for (uint32_t i = 0; i < n; i++)
-            out[i] = expand(g, fn, e, in[i], false);
+            out[i] = expand(g, fn, e, in[i], known);
         return;
     }
     opnd ok = kl_px_within(g, in, n, sh->lo, sh->hi, sh->is_signed);

@@ -31,6 +31,18 @@ struct pview {
 
 enum { REGIONS = 2, MAX_ELEMS = 512 }; /* shared regions; registers of a tile and thread */
 
+/* Bounds of an f32 value (range.c); a NaN lies in none. */
+struct range {
+    float lo, hi;
+    bool nan; /* or it may be a NaN */
+};
+
+/* What is known of a division: one divisor for all; divisors in the middle of the range, or NaN,
+ * of which the short form makes a NaN; dividends are 1. */
+struct divide {
+    bool one, tame, unit;
+};
+
 /* What may be outstanding since the last barrier: see sync.c. */
 struct pending {
     uint8_t dirty;        /* regions of shared memory that were read */
@@ -62,6 +74,7 @@ struct pgen {
     struct pview **view;
     uint8_t *align;        /* log2 of what divides a scalar (align.c) */
     uint8_t *ubits;        /* bits of a scalar that is known to be at least 0; 0: not known */
+    struct range *range;   /* of f32 values (range.c) */
     uint32_t *uses;
     KL_VEC(const kl_layout *) pool;
     kl_map cache;          /* texts computed in the prologue */
@@ -117,8 +130,9 @@ opnd kl_px_once(struct pgen *g, enum cls c, const char *fmt, ...)
 /* ---- layouts (assign.c) ---- */
 
 void kl_px_assign(struct pgen *g);
-/* Exact functions of tiles: 0 none, 1 short ones, 2 erf or erfc. */
+/* Exact functions of tiles that may need their full form: 0 none, 1 short ones, 2 erf or erfc. */
 uint32_t kl_px_steps(const struct pgen *g);
+bool kl_px_has_math(const kl_fn *f); /* functions of tiles, in any form */
 const kl_layout *kl_px_intern(struct pgen *g, const kl_layout *l);
 const kl_layout *kl_px_default(struct pgen *g, const struct kl_type *t);
 uint32_t kl_px_access_vec(struct pgen *g, kl_val v);
@@ -173,10 +187,13 @@ void kl_px_convert_n(struct pgen *g, enum kl_elem to, enum kl_elem from, const o
 opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x);
 opnd kl_px_within(struct pgen *g, const opnd *x, uint32_t n, float lo, float hi, bool is_signed);
 opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec);
-void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, bool one, bool tame,
-                       opnd *r, uint32_t n);
-void kl_px_math_n(struct pgen *g, enum kl_op op, enum kl_elem e, const opnd *in, opnd *out,
-                  uint32_t n);
+void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, struct divide how, opnd *r,
+                       uint32_t n);
+/* Does a function of a tile have its short form without a test? */
+bool kl_px_is_brief(const struct pgen *g, kl_val v);
+void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd *out, uint32_t n);
+void kl_px_range(struct pgen *g);
+struct divide kl_px_divide(const struct pgen *g, kl_val v, bool one);
 void kl_px_load(struct pgen *g, kl_val v);
 void kl_px_store(struct pgen *g, kl_val v);
 void kl_px_inside(struct pgen *g, kl_val v);

@@ -339,41 +339,8 @@ opnd kl_px_scalar(struct pgen *g, kl_val v)
     return g->val[v.id].r[0];
 }
 
-static bool is_const(const kl_fn *f, kl_val v, float lo, float hi)
-{
-    const struct kl_ins *in = kl_in(f, v);
-    uint32_t bits = (uint32_t)in->attr.bits;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return in->op == KL_OP_const && x >= lo && x <= hi;
-}
-
-/* Is an f32 1 plus an exponential of what is never positive?  Then it lies in [1, 2], or is NaN,
- * and the reciprocal needs no care for the ends of the range. */
-static bool near_one(const kl_fn *f, kl_val v)
-{
-    const struct kl_ins *in = kl_in(f, v);
-    if (in->op != KL_OP_add)
-        return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        kl_val e = kl_arg(f, v, i);
-        if (!is_const(f, kl_arg(f, v, 1 - i), 1, 1) ||
-            (kl_in(f, e)->op != KL_OP_exp && kl_in(f, e)->op != KL_OP_exp2))
-            continue;
-        kl_val m = kl_arg(f, e, 0);
-        const struct kl_ins *x = kl_in(f, m);
-        if (x->op == KL_OP_neg && kl_in(f, kl_arg(f, m, 0))->op == KL_OP_abs)
-            return true;
-        for (uint32_t k = 0; k < 2 && x->op == KL_OP_mul; k++)
-            if (kl_in(f, kl_arg(f, m, k))->op == KL_OP_abs &&
-                is_const(f, kl_arg(f, m, 1 - k), -3e38f, 0))
-                return true;
-    }
-    return false;
-}
-
 /* Divisions of a thread's elements; a common divisor is inverted once. */
-static void divide(struct pgen *g, opnd *x, const struct pval *y, bool fast, bool tame, opnd *r,
+static void divide(struct pgen *g, opnd *x, const struct pval *y, bool fast, struct divide how, opnd *r,
                    uint32_t n)
 {
     opnd *d = kl_new_n(g->a, opnd, n), rec = NULL;
@@ -382,14 +349,14 @@ static void divide(struct pgen *g, opnd *x, const struct pval *y, bool fast, boo
         d[i] = kl_px_at(y, i);
     }
     if (!fast) {
-        kl_px_guarded_div(g, x, d, !y->l, tame, r, n);
+        kl_px_guarded_div(g, x, d, how, r, n);
         return;
     }
     g->approximate = true;
     for (uint32_t i = 0; i < n; i++) {
         if (!rec || y->l)
-            rec = kl_px_set(g, CL_F32, "rcp.approx%s.f32 $, %s", tame ? ".ftz" : "", kl_px_inreg(g, CL_F32, d[i]));
-        r[i] = kl_px_set(g, CL_F32, "mul.rn.f32 $, %s, %s", x[i], rec);
+            rec = kl_px_set(g, CL_F32, "rcp.approx%s.f32 $, %s", how.tame ? ".ftz" : "", kl_px_inreg(g, CL_F32, d[i]));
+        r[i] = how.unit ? rec : kl_px_set(g, CL_F32, "mul.rn.f32 $, %s, %s", x[i], rec);
     }
 }
 
@@ -416,9 +383,9 @@ void kl_px_ew(struct pgen *g, kl_val v)
         kl_px_convert_n(g, to, e, x, r, n);
     else if (in->nargs == 1 && !texts[op][2] && op != KL_OP_bitcast && op != KL_OP_convert_nan && kl_is_float(e) &&
              !(fast && e == KL_f32 && fast_text[op]))
-        kl_px_math_n(g, op, e, x, r, n);
+        kl_px_math_n(g, v, e, x, r, n);
     else if (op == KL_OP_div && e == KL_f32 && n >= 2)
-        divide(g, x, &a[1], fast, near_one(f, kl_arg(f, v, 1)), r, n);
+        divide(g, x, &a[1], fast, kl_px_divide(g, v, !a[1].l), r, n);
     else
         for (uint32_t i = 0; i < n; i++)
             r[i] = kl_px_ew1(g, op, fast, e, to, x[i], in->nargs > 1 ? kl_px_at(&a[1], i) : NULL,
