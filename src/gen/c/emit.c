@@ -437,6 +437,7 @@ static void put_head(struct gen *g, kl_buf *b, const char *symbol)
 void kl_c_emit(kl_buf *b, const kl_fn *f, const char *symbol, bool lines, kl_cinfo *out)
 {
     struct gen g = {.f = f, .a = f->a, .lines = lines, .out.a = f->a, .indent = 2, .stems.a = f->a};
+    g.range = kl_ranges(f);
     g.val = kl_new_n(g.a, struct gval, f->nins);
     kl_c_plan(&g);
     out->scratch = kl_c_place(&g);

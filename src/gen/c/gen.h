@@ -11,6 +11,7 @@
 #define KL_GEN_H
 
 #include "gen/c/genc.h"
+#include "ir/range.h"
 
 /* clang-format off */
 enum {
@@ -165,6 +166,7 @@ struct gen {
     KL_VEC(int64_t) extra;
     KL_VEC(int64_t) size; /* sizes that are variables n0, n1, ... */
     const char **pname;   /* names of parameters */
+    const struct kl_range *range; /* of values */
 };
 
 _Noreturn void kl_c_unsupported(const struct gen *g, const char *what);

@@ -148,6 +148,8 @@ static const char *const head[] = {
     "    const T r = a < b ? a : b; \\\n"
     "    return a == b ? kl_bitcast_##T##_##U(kl_bitcast_##U##_##T(a) | kl_bitcast_##U##_##T(b)) : r; \\\n"
     "} \\\n"
+    "static inline T kl_most_##T(T a, T b) { return a > b ? a : b; } \\\n"
+    "static inline T kl_least_##T(T a, T b) { return a < b ? a : b; } \\\n"
     "static inline T kl_max_##T(T a, T b) { const T r = kl_high_##T(a, b); return a != a ? a : r; } \\\n"
     "static inline T kl_min_##T(T a, T b) { const T r = kl_low_##T(a, b); return a != a ? a : r; } \\\n"
     "static inline T kl_fmax_##T(T a, T b) \\\n"

@@ -5,6 +5,8 @@
  * pair of value and index is computed once a nest; what is used once and is short is written
  * where it is used.  The innermost body exists twice when accesses may leave their arrays:
  * for places where all are inside, and checked; statements outside of it are shared. */
+#include <math.h>
+
 #include "gen/c/gen.h"
 
 enum { SHORT = 64 }; /* longest expression that is written inside another */
@@ -194,6 +196,28 @@ const char *kl_c_bare(kl_arena *a, const char *x)
     return kl_strndup(a, x + 1, n - 2);
 }
 
+/* min, max, fmin, fmax of a float and a constant as one comparison, which vector code has as an
+ * instruction; NULL if it is not one.  Of equal numbers and with a NaN kl_least and kl_most give
+ * the second, so the constant comes first in min and max; a zero that would be wrong is excluded. */
+static const char *extreme_text(struct gen *g, kl_val v, const char *x[3])
+{
+    const struct kl_ins *in = kl_in(g->f, v);
+    bool least = in->op == KL_OP_min || in->op == KL_OP_fmin, most = in->op == KL_OP_max || in->op == KL_OP_fmax;
+    bool losing = in->op == KL_OP_fmin || in->op == KL_OP_fmax;
+    if (!least && !most)
+        return NULL;
+    const struct kl_ins *c = kl_in(g->f, kl_arg(g->f, v, 1));
+    enum kl_elem e = (enum kl_elem)kl_type_of(g->f, v)->elem;
+    if (c->op != KL_OP_const || (e != KL_f32 && e != KL_f64))
+        return NULL;
+    double k = e == KL_f32 ? (double)kl_bits_f32(c->attr.bits) : kl_bits_f64(c->attr.bits);
+    if (k != k || (k == 0 && !signbit(k) == (least == losing)))
+        return NULL;
+    const char *a = kl_c_bare(g->a, x[0]), *b = kl_c_bare(g->a, x[1]);
+    return kl_printf(g->a, "kl_%s_%s(%s, %s)", least ? "least" : "most", kl_elems[e].name,
+                     losing ? a : b, losing ? b : a);
+}
+
 /* A row of cops.def with its operands. */
 static const char *row_text(struct gen *g, kl_val v, const char *x[3])
 {
@@ -209,6 +233,11 @@ static const char *row_text(struct gen *g, kl_val v, const char *x[3])
     if (from == KL_i64 && kl_in(g->f, kl_arg(g->f, v, 0))->op == KL_OP_const)
         x[0] = kl_printf(g->a, "(i64)%s", x[0]); /* a literal alone might be an int */
     bool flt = from == KL_f32 || from == KL_f64;
+    const char *extreme = extreme_text(g, v, x), *mid = from == KL_f32 ? kl_range_mid(g->f, g->range, v) : NULL;
+    if (extreme)
+        return extreme;
+    if (mid)
+        return kl_printf(g->a, "kl_%s_f32(%s)", mid, kl_c_bare(g->a, x[0]));
     const char *t = flt ? kl_cops[in->op].ftext : kl_cops[in->op].itext;
     KL_CHECK(g->a->env, t);
     bool call = strchr(t, '(') != NULL; /* an argument needs no parentheses */

@@ -259,7 +259,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     g->ctas = 1;
     g->tid = kl_px_once(g, CL_B32, "mov.u32 $, %%tid.x");
     kl_px_align(g);
-    kl_px_range(g);
+    g->range = kl_ranges(f);
     kl_px_assign(g);
 
     parameters(g, &head);

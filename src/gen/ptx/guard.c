@@ -2,7 +2,7 @@
  *
  * Functions and quotients have a short form for the middle of their range.  Where all elements of
  * a thread lie there it gives the same bits; the test is made once for all of them, and the full
- * form stands behind a branch. */
+ * form stands behind a branch.  Where the bounds of the values are known (ir/range.h) there is neither. */
 #include "gen/ptx/ptx.h"
 
 static opnd f32(struct pgen *g, float v)
@@ -70,7 +70,7 @@ opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec)
 /* 1 / y for y as above.  From a reciprocal within one ULP of the true value one step gives the
  * nearest number, unless the fraction of y is all ones and the reciprocal was rounded down; the
  * assembler's own 1 / y relies on the same steps.  tests/run/reciprocal.kiln tries every fraction. */
-static opnd short_rcp(struct pgen *g, opnd y)
+opnd kl_px_short_rcp(struct pgen *g, opnd y)
 {
     opnd d = kl_px_inreg(g, CL_F32, y), nd = kl_px_set(g, CL_F32, "neg.f32 $, %s", d);
     opnd q = kl_px_set(g, CL_F32, "rcp.approx.ftz.f32 $, %s", d);
@@ -84,7 +84,7 @@ static void brief(struct pgen *g, const opnd *x, const opnd *y, struct divide ho
     for (uint32_t i = 0; i < n; i++) {
         r[i] = kl_px_reg(g, CL_F32);
         kl_px(g, "mov.f32 %s, %s", r[i],
-              how.unit ? short_rcp(g, y[i]) : kl_px_short_div(g, x[i], y[i], how.one ? rec : NULL));
+              how.unit ? kl_px_short_rcp(g, y[i]) : kl_px_short_div(g, x[i], y[i], how.one ? rec : NULL));
     }
 }
 
@@ -118,4 +118,13 @@ void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, struct divi
     for (uint32_t i = 0; i < n; i++)
         kl_px(g, "div.rn.f32 %s, %s, %s", r[i], x[i], y[how.one ? 0 : i]);
     kl_px_label(g, done);
+}
+
+/* Divisors in the middle of the range: see kl_px_short_div. */
+struct divide kl_px_divide(const struct pgen *g, kl_val v, bool one)
+{
+    struct kl_range x = g->range[kl_arg(g->f, v, 0).id], y = g->range[kl_arg(g->f, v, 1).id];
+    y.nan = false; /* of a NaN the short form makes a NaN */
+    bool tame = kl_range_within(y, 0x1p-31f, 0x1p32f) || kl_range_within(y, -0x1p32f, -0x1p-31f);
+    return (struct divide){one, tame, kl_range_within(x, 1, 1)};
 }

@@ -55,8 +55,8 @@ static enum kl_op op_by_name(const char *s)
  * Half of a function's steps serve the ends of its range.  Where all elements of a thread have
  * lo <= abs(x) <= hi (signed: lo <= x <= hi), values may be taken from others (MEANS), and a
  * factor 2^n may be added to the exponent (SCALE: y is y0 times 2 to the n in the low bits of
- * tb, whose bias is then 0).  The results have the same bits.  Quotients are in the middle of
- * the range there, too.  Where range.c knows the bounds no test is made. */
+ * tb, whose bias is then 0); exp and exp2 have rows of their own for it.  The results have the same bits.  Quotients are in the middle of
+ * the range there, too.  Where ir/range.h knows the bounds no test is made. */
 struct shorter {
     const char *fn;
     float lo, hi;
@@ -70,10 +70,8 @@ static const struct shorter shorters[] = {
 static const struct means {
     const char *fn, *v, *to; /* to NULL: SCALE */
 } meanings[] = {
-    {"exp", "v", "x"},    {"exp", "tb", "tx"},  {"exp", "y", NULL},
-    {"exp2", "v", "x"},   {"exp2", "tb", "tx"}, {"exp2", "y", NULL},
-    {"erfc", "v", "a"},   {"erfc", "y", NULL},  {"tanh", "v", "a"},
-    {"log", "xn", "x"},   {"log", "kbias", "bias"}, {"log", "y", "y0"},
+    {"erfc", "v", "a"}, {"erfc", "y", NULL},      {"tanh", "v", "a"},
+    {"log", "xn", "x"}, {"log", "kbias", "bias"}, {"log", "y", "y0"},
 };
 
 static const struct means *means(const char *fn, const char *v)
@@ -159,6 +157,8 @@ static bool scales(const char *fn)
 
 static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, bool brief)
 {
+    if (brief && (strcmp(fn, "exp") == 0 || strcmp(fn, "exp2") == 0))
+        fn = fn[3] ? "exp2_mid" : "exp_mid";
     struct names s = {.n = 1, .name = {"x"}, .v = {kl_px_inreg(g, kl_px_cls(e), x)}};
     const struct row *first = &rows[find(g, fn, e) + 1];
     bool need[160] = {false};
@@ -197,7 +197,7 @@ static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, bool 
                 v = kl_px_set(g, CL_B64, "%s.%s $, %s, %d", r->op, r->op[2] == 'l' ? "b64" : "u64", a,
                               atoi(b));
             else if (brief && strcmp(r->op, "div") == 0)
-                v = kl_px_short_div(g, a, b, NULL);
+                v = strcmp(a, "0f3F800000") == 0 ? kl_px_short_rcp(g, b) : kl_px_short_div(g, a, b, NULL);
             else
                 v = kl_px_ew1(g, op_by_name(r->op), false, t, t, a, b, c, 0, false);
             break;
@@ -263,8 +263,7 @@ bool kl_px_is_brief(const struct pgen *g, kl_val v)
 {
     kl_val x = kl_arg(g->f, v, 0);
     const struct shorter *sh = kl_type_of(g->f, x)->elem == KL_f32 ? shorter(kl_ops[kl_in(g->f, v)->op].name) : NULL;
-    struct range at = g->range[x.id];
-    return sh && !at.nan && at.hi <= sh->hi && at.lo >= (sh->is_signed ? sh->lo : -sh->hi);
+    return sh && kl_range_within(g->range[x.id], sh->is_signed ? sh->lo : -sh->hi, sh->hi);
 }
 
 void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd *out, uint32_t n)

@@ -8,6 +8,7 @@
 #define KL_PTX_H
 
 #include "gen/ptx/genptx.h"
+#include "ir/range.h"
 #include "layout/layout.h"
 
 typedef const char *opnd;
@@ -30,12 +31,6 @@ struct pview {
 };
 
 enum { REGIONS = 2, MAX_ELEMS = 512 }; /* shared regions; registers of a tile and thread */
-
-/* Bounds of an f32 value (range.c); a NaN lies in none. */
-struct range {
-    float lo, hi;
-    bool nan; /* or it may be a NaN */
-};
 
 /* What is known of a division: one divisor for all; divisors in the middle of the range, or NaN,
  * of which the short form makes a NaN; dividends are 1. */
@@ -74,7 +69,7 @@ struct pgen {
     struct pview **view;
     uint8_t *align;        /* log2 of what divides a scalar (align.c) */
     uint8_t *ubits;        /* bits of a scalar that is known to be at least 0; 0: not known */
-    struct range *range;   /* of f32 values (range.c) */
+    struct kl_range *range; /* of f32 values */
     uint32_t *uses;
     KL_VEC(const kl_layout *) pool;
     kl_map cache;          /* texts computed in the prologue */
@@ -186,13 +181,13 @@ void kl_px_convert_n(struct pgen *g, enum kl_elem to, enum kl_elem from, const o
                      uint32_t n);
 opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x);
 opnd kl_px_within(struct pgen *g, const opnd *x, uint32_t n, float lo, float hi, bool is_signed);
+opnd kl_px_short_rcp(struct pgen *g, opnd y);
 opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec);
 void kl_px_guarded_div(struct pgen *g, const opnd *x, const opnd *y, struct divide how, opnd *r,
                        uint32_t n);
 /* Does a function of a tile have its short form without a test? */
 bool kl_px_is_brief(const struct pgen *g, kl_val v);
 void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd *out, uint32_t n);
-void kl_px_range(struct pgen *g);
 struct divide kl_px_divide(const struct pgen *g, kl_val v, bool one);
 void kl_px_load(struct pgen *g, kl_val v);
 void kl_px_store(struct pgen *g, kl_val v);
