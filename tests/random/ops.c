@@ -63,6 +63,12 @@ static const struct {
     {"a * 0", NUM, 'p'},          {"a / 1", NUM, 'p'},           {"-(a - b)", NUM, 'p'},
     {"cvt_nan(f8e4m3, a)", ANY, '4'}, {"cvt_nan(f8e5m2, a)", ANY, '5'},
     {"a == a", ANY, 'b'},         {"!(a < b)", ANY, 'b'},        {"a", ANY, 't'},
+    {"max(a, -0.0)", FLT, 'p'},   {"max(a, 0.0)", FLT, 'p'},     {"min(a, -0.0)", FLT, 'p'},
+    {"min(a, 0.0)", FLT, 'p'},    {"fmax(a, -0.0)", FLT, 'p'},   {"fmax(a, 0.0)", FLT, 'p'},
+    {"fmin(a, -0.0)", FLT, 'p'},  {"fmin(a, 0.0)", FLT, 'p'},    {"min(max(a, -1), 2)", FLT, 'p'},
+    {"exp(fmin(abs(a), 80))", FLT, 'p'},                         {"exp2(fmax(fmin(a, 9), -9))", FLT, 'p'},
+    {"1 / (1 + exp(-abs(a)))", FLT, 'p'},                        {"1 / fma(a, a, 1)", FLT, 'p'},
+    {"b / (3 + fmin(abs(a), 5))", FLT, 'p'},                     {"exp2(min(abs(a), 9))", FLT, 'p'},
 };
 enum { NROWS = sizeof rows / sizeof *rows };
 

@@ -29,7 +29,7 @@ enum { N = 1 << 14, BATCHES32 = 64, BATCHES64 = 24 };
     F(exp2,    0x0077d04612060b80, 0x35dcaade3f411783)   \
     F(log,     0xfa67ff170bf0090c, 0x4258d1ccf751f648)   \
     F(rsqrt,   0x1e33c1a9e98cfd4f, 0x0a153fff9c00f0e5)   \
-    F(tanh,    0x195f9c32c491f05c, 0x4f0d738bbb9f39ca)   \
+    F(tanh,    0xe6d9809d13fd044f, 0x4f0d738bbb9f39ca)   \
     F(erf,     0xaaafeb46a776e3c5, 0x0df66abf1178938a)   \
     F(erfc,    0xc70b8211c267aea7, 0x3b3493528c6b6e94)   \
     F(sigmoid, 0xb2797970cfd66cba, 0xdf05c78db539687e)
