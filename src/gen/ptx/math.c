@@ -53,10 +53,11 @@ static enum kl_op op_by_name(const char *s)
 /* ---- shorter forms ----
  *
  * Half of a function's steps serve the ends of its range.  Where all elements of a thread have
- * lo <= abs(x) <= hi (signed: lo <= x <= hi), values may be taken from others (MEANS), and a
- * factor 2^n may be added to the exponent (SCALE: y is y0 times 2 to the n in the low bits of
- * tb, whose bias is then 0); exp and exp2 have rows of their own for it.  The results have the same bits.  Quotients are in the middle of
- * the range there, too.  Where ir/range.h knows the bounds no test is made. */
+ * lo <= abs(x) <= hi (signed: lo <= x <= hi), exp and exp2 have rows of their own, in others values
+ * may be taken from others (MEANS), and a factor 2^n may be added to the exponent (SCALE: y is y0
+ * times 2 to the n in the low bits of tb, whose bias is then 0).  The results have the same bits.
+ * Quotients are in the middle of the range there, too.  Where ir/range.h knows the bounds no test
+ * is made. */
 struct shorter {
     const char *fn;
     float lo, hi;
