@@ -460,8 +460,10 @@ static void goldens(void **state)
         kl_ptx_opts o = {.arch = 90, .v16 = true, .i32 = true};
         kl_ptxinfo info;
         kl_fn *f = read_fn(&x, &l.v[i]);
-        kl_ptx_prelude(&b, f, &o, false);
-        kl_ptx_emit(&b, f, &o, &info);
+        kl_buf body = {.a = &x.a};
+        kl_ptx_emit(&body, f, &o, &info);
+        kl_ptx_prelude(&b, f, &o, info.cluster > 1);
+        kl_buf_put(&b, body.s, body.n);
         if (getenv("KILN_UPDATE")) {
             FILE *out = fopen(path, "w");
             assert_non_null(out);

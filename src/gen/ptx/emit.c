@@ -242,7 +242,8 @@ static void put_begin(struct pgen *g, kl_buf *b)
     kl_puts(b, "\tbarrier.cluster.arrive.relaxed.aligned;\n");
 }
 
-/* One way to lay the tiles out; false: something crosses CTAs that cannot, do it without. */
+/* One way to lay the tiles out; false: something crosses CTAs that cannot, or there is not enough
+ * shared memory for it; do it without. */
 static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluster, kl_ptxinfo *out)
 {
     struct pgen gen = {.f = f, .a = f->a, .o = o, .out = out, .no_cluster = no_cluster}, *g = &gen;
@@ -294,6 +295,8 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
 
     uint32_t bytes = g->region_bytes[0] + g->region_bytes[1];
     bytes += g->pushes ? MBARRIERS : 0;
+    if (bytes > t->shared && g->clog2)
+        return false;
     if (bytes > t->shared)
         kl_px_unsupported(g, "%u bytes of shared memory are needed; sm_%u has %u for a CTA", bytes,
                           t->arch, t->shared);

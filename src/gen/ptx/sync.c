@@ -115,6 +115,12 @@ struct pending kl_px_enter_loop(struct pgen *g)
     /* the list of accesses does not hold for later trips */
     if (g->p.read | g->p.write)
         g->p.dirty |= 0x80;
+    /* Exchanges of a cluster take the regions in turn: as if the one that comes second had been
+     * read in an earlier trip, a trip with an even number of them needs no barrier at its end. */
+    if (g->clog2) {
+        g->p.dirty |= (uint8_t)(1u << (1 - g->region_next));
+        g->p.far |= (uint8_t)(1u << (1 - g->region_next));
+    }
     return g->p;
 }
 
