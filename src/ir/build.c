@@ -52,7 +52,7 @@ static union kl_attr clean_attr(const struct kl_opinfo *row, union kl_attr attr,
     case KL_A_INDEX: r.index = attr.index; break;
     case KL_A_ACCESS:
         r.access.at = attr.access.at, r.access.n = attr.access.n;
-        r.access.flags = attr.access.flags;
+        r.access.flags = attr.access.flags, r.access.how = attr.access.how;
         break;
     case KL_A_AUX: r.aux.at = attr.aux.at, r.aux.n = attr.aux.n; break;
     case KL_A_RED: r.red.op = attr.red.op, r.red.axis = attr.red.axis; break;

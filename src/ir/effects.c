@@ -1,7 +1,8 @@
 /* effects.c - which global arrays an instruction reads and writes.
  *
  * An array value is a parameter or a view of one, at any depth, so each access has one
- * root parameter.  Passes order accesses by these sets; nothing else has effects yet. */
+ * root parameter.  Passes order accesses by these sets.  An atomic access that acquires or
+ * releases stays where it is among all of them. */
 #include "ir/ir.h"
 
 uint32_t kl_root(const kl_fn *f, kl_val array)
@@ -20,6 +21,8 @@ struct kl_effect kl_effect(const kl_fn *f, kl_val v)
         uint64_t bit = UINT64_C(1) << (root < 63 ? root : 63);
         e.read = flags & KL_F_READ ? bit : 0;
         e.write = flags & KL_F_WRITE ? bit : 0;
+        if (kl_is_atomic(kl_in(f, v)->op) && KL_HOW_ORDER(kl_in(f, v)->attr.access.how))
+            e.read = e.write = UINT64_MAX;
     }
     kl_blk own[2];
     for (uint32_t i = kl_blocks(f, v, own); i-- > 0;)

@@ -61,10 +61,26 @@ extern const struct kl_opinfo kl_ops[KL_NOP];
 
 enum { KL_ACC_FILL = 1, KL_ACC_MASK = 2 }; /* access.flags: which optional operands follow */
 
+/* A subscript may be a tile of i64; its step is 0, as that of a scalar.  Beside sections stands one
+ * such tile, of rank 1, and its axis takes the place of a section's.  Without sections all of them,
+ * and the tile of the access, have one shape. */
+
+/* access.how of atomics. */
+enum kl_rmw { KL_RMW_add, KL_RMW_min, KL_RMW_max, KL_RMW_and, KL_RMW_or, KL_RMW_xor, KL_RMW_xchg,
+              KL_RMW_cas, KL_NRMW };
+enum kl_order { KL_RELAXED, KL_ACQUIRE, KL_RELEASE, KL_ACQ_REL, KL_NORDER };
+enum kl_reach { KL_SC_PROGRAM, KL_SC_DEVICE, KL_SC_SYSTEM, KL_NSCOPE };
+extern const char *const kl_rmw_names[KL_NRMW], *const kl_order_names[KL_NORDER],
+    *const kl_reach_names[KL_NSCOPE];
+#define KL_HOW(rmw, order, scope) ((uint8_t)((rmw) | (order) << 4 | (scope) << 6))
+#define KL_HOW_RMW(how) ((how) & 15u)
+#define KL_HOW_ORDER(how) ((how) >> 4 & 3u)
+#define KL_HOW_SCOPE(how) ((how) >> 6 & 3u)
+
 union kl_attr {
     uint64_t bits;                                     /* const, canonical; FAST rows: 1 = fast */
     int64_t index;                                     /* param, program_id, cat, flip, arg* */
-    struct { uint32_t at; uint16_t n; uint8_t flags, pad; } access; /* fn->aux[at..at+n): steps */
+    struct { uint32_t at; uint16_t n; uint8_t flags, how; } access; /* fn->aux[at..at+n): steps */
     struct { uint32_t at; uint16_t n; uint16_t pad; } aux;
     struct { uint16_t op; uint8_t axis, pad; } red;
     struct { kl_blk blk; uint8_t axis, commutative; } redfn;
@@ -216,6 +232,30 @@ struct kl_effect { uint64_t read, write; };
 struct kl_effect kl_effect(const kl_fn *f, kl_val v);
 /* May the two be reordered?  true: they touch the same memory and one writes. */
 bool kl_conflict(const kl_fn *f, struct kl_effect a, struct kl_effect b);
+
+/* ---- accesses (access.c) ---- */
+
+/* What an instruction with an access takes: operands behind the subscripts, before fill and mask. */
+uint32_t kl_access_values(const struct kl_ins *in);
+/* The type of the tile that an access moves. */
+const struct kl_type *kl_access_tile(const kl_fn *f, kl_val v);
+static inline int64_t kl_access_step(const kl_fn *f, kl_val v, uint32_t d)
+{
+    return f->aux[f->ins[v.id].attr.access.at + d];
+}
+/* Is the subscript of a dimension an index tile? */
+static inline bool kl_access_index(const kl_fn *f, kl_val v, uint32_t d)
+{
+    return kl_type_of(f, kl_arg(f, v, 1 + d))->rank > 0;
+}
+/* How many of them are. */
+uint32_t kl_access_indices(const kl_fn *f, kl_val v);
+/* Do they stand without sections, each of the tile's own shape? */
+bool kl_access_scattered(const kl_fn *f, kl_val v);
+static inline bool kl_is_atomic(uint16_t op)
+{
+    return op == KL_OP_atomic || op == KL_OP_atomic_load || op == KL_OP_atomic_store;
+}
 
 /* ---- text (print.c, read.c), checking (verify.c), folding (fold.c) ---- */
 

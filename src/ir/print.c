@@ -151,7 +151,9 @@ static void put_access(struct printer *p, kl_val v, const struct kl_type *tile)
         int64_t step = in->attr.access.at + i < p->f->naux ? p->f->aux[in->attr.access.at + i] : 0;
         kl_puts(p->b, "[");
         put_arg(p, v, 1 + i);
-        if (step) {
+        if (1 + i < in->nargs && kl_access_index(p->f, v, i)) {
+            d++;
+        } else if (step) {
             kl_putf(p->b, ":%u", tile && d < tile->rank ? tile->dim[d] : 0);
             d++;
         }
@@ -164,15 +166,18 @@ static void put_access(struct printer *p, kl_val v, const struct kl_type *tile)
 static void put_memory(struct printer *p, kl_val v)
 {
     const struct kl_ins *in = kl_in(p->f, v);
-    uint32_t k = 1u + in->attr.access.n;
-    bool takes = in->op == KL_OP_store || in->op == KL_OP_insert;
+    uint32_t k = 1u + in->attr.access.n, takes = kl_access_values(in), how = in->attr.access.how;
     const struct kl_type *tile = NULL;
-    if (!takes)
-        tile = kl_type_of(p->f, v);
-    else if (k < in->nargs)
-        tile = kl_type_of(p->f, kl_arg(p->f, v, k));
+    if (!takes || k < in->nargs)
+        tile = kl_access_tile(p->f, v);
+    if (in->op == KL_OP_atomic)
+        kl_putf(p->b, "%s ", KL_HOW_RMW(how) < KL_NRMW ? kl_rmw_names[KL_HOW_RMW(how)] : "?");
+    if (kl_is_atomic(in->op) && KL_HOW_ORDER(how) != KL_RELAXED)
+        kl_putf(p->b, "%s ", kl_order_names[KL_HOW_ORDER(how)]);
+    if (kl_is_atomic(in->op) && KL_HOW_SCOPE(how) != KL_SC_DEVICE)
+        kl_putf(p->b, "%s ", KL_HOW_SCOPE(how) < KL_NSCOPE ? kl_reach_names[KL_HOW_SCOPE(how)] : "?");
     put_access(p, v, tile);
-    if (takes) {
+    for (; takes && k < in->nargs; takes--) {
         kl_puts(p->b, ", ");
         put_arg(p, v, k++);
     }

@@ -351,13 +351,35 @@ static void read_params(struct reader *r, kl_blk blk)
     expect(r, ")");
 }
 
-/* Operands of load, store, inside, extract, insert; counts go to dim, to be compared. */
+/* Operands of load, store, inside, extract, insert and atomics; counts go to dim, to be compared. */
 struct access { struct vals arg; union kl_attr attr; uint32_t dim[KL_MAX_DIMS], rank; };
 
-static void read_access(struct reader *r, struct access *x, bool takes)
+/* One of the words that may stand here, or `none`. */
+static uint32_t read_choice(struct reader *r, const char *const *words, uint32_t n, uint32_t none)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (accept(r, words[i]))
+            return i;
+    return none;
+}
+
+static uint8_t read_how(struct reader *r, uint32_t op)
+{
+    uint32_t rmw = 0, order, scope;
+    if (op == KL_OP_atomic && (rmw = read_choice(r, kl_rmw_names, KL_NRMW, KL_NRMW)) == KL_NRMW)
+        fail(r, "add, min, max, and, or, xor, xchg or cas is missing");
+    order = read_choice(r, kl_order_names, KL_NORDER, KL_RELAXED);
+    scope = read_choice(r, kl_reach_names, KL_NSCOPE, KL_SC_DEVICE);
+    return KL_HOW(rmw, order, scope);
+}
+
+static void read_access(struct reader *r, struct access *x, uint32_t op)
 {
     int64_t step[KL_MAX_DIMS];
-    uint32_t n = 0;
+    uint32_t n = 0, sections = 0;
+    const struct kl_type *index = NULL;
+    if (kl_is_atomic((uint16_t)op))
+        x->attr.access.how = read_how(r, op);
     kl_val v = read_val(r);
     kl_push(r->a, &x->arg.v, v);
     while (accept(r, "[")) {
@@ -366,9 +388,14 @@ static void read_access(struct reader *r, struct access *x, bool takes)
         v = read_val(r);
         kl_push(r->a, &x->arg.v, v);
         step[n] = 0;
-        if (accept(r, ":")) {
+        const struct kl_type *t = kl_type_of(r->f, v);
+        if (t->kind == KL_T_TILE && t->rank) {
+            index = t;
+            x->dim[x->rank++] = t->dim[0];
+        } else if (accept(r, ":")) {
             x->dim[x->rank++] = read_u32(r, UINT32_MAX);
             step[n] = 1;
+            sections++;
             if (accept(r, ":") && (step[n] = read_int(r)) == 0)
                 fail(r, "a step of 0");
         }
@@ -377,7 +404,12 @@ static void read_access(struct reader *r, struct access *x, bool takes)
     }
     x->attr.access.at = kl_aux_add(r->f, step, n);
     x->attr.access.n = (uint16_t)n;
-    if (takes) {
+    if (index && !sections) { /* their shape is that of the tile */
+        x->rank = index->rank;
+        memcpy(x->dim, index->dim, sizeof index->dim);
+    }
+    const struct kl_ins in = {.op = (uint16_t)op, .attr = x->attr};
+    for (uint32_t i = kl_access_values(&in); i > 0; i--) {
         expect(r, ",");
         v = read_val(r);
         kl_push(r->a, &x->arg.v, v);
@@ -478,7 +510,7 @@ static void read_operands(struct reader *r, struct pending *q)
         q->attr.index = read_u32(r, KL_MAX_RANK);
         return;
     case KL_A_ACCESS:
-        read_access(r, &q->x, q->op == KL_OP_store || q->op == KL_OP_insert);
+        read_access(r, &q->x, q->op);
         q->arg = q->x.arg;
         q->attr = q->x.attr;
         return;
@@ -561,7 +593,7 @@ static void check_operands(struct reader *r, const struct pending *q, kl_typ typ
             fail(r, "operand %u of %s is not a tile", i, row->name);
     if (row->attr == KL_A_ACCESS && row->res == KL_R_GIVEN)
         check_counts(r, &q->x, &r->f->type[type.id]);
-    if (q->op == KL_OP_store || q->op == KL_OP_insert)
+    if (q->op == KL_OP_store || q->op == KL_OP_insert || q->op == KL_OP_atomic_store)
         check_counts(r, &q->x, kl_type_of(r->f, q->arg.v.v[1 + q->x.attr.access.n]));
 }
 

@@ -195,7 +195,8 @@ static bool check_sig(struct verifier *c, kl_val v)
             const struct kl_type *t = arg_type(c, v, i);
             NEED(t->kind == (*s == 'A' ? KL_T_ARRAY : KL_T_TILE), "operand %u is %s", i,
                  type_text(c, t));
-            NEED(*s == 'A' || *s == 'T' || t->rank == 0, "operand %u is %s, not a scalar", i,
+            bool index = *s == 'I' && row->attr == KL_A_ACCESS && t->elem == KL_i64;
+            NEED(*s == 'A' || *s == 'T' || t->rank == 0 || index, "operand %u is %s, not a scalar", i,
                  type_text(c, t));
             NEED(*s != 'I' || t->elem == KL_i64 || (in->op == KL_OP_for && t->elem == KL_i32),
                  "operand %u is %s, not an i64", i, type_text(c, t));
@@ -207,7 +208,51 @@ static bool check_sig(struct verifier *c, kl_val v)
     return true;
 }
 
-/* The access of load, store, inside, extract, insert: one start and step a dimension, and
+/* Index tiles of an access: one of rank 1 beside sections, or all of the shape of the tile.
+ * sections becomes the rank that the access has. */
+static bool check_index(struct verifier *c, kl_val v, const struct kl_type *tile, uint32_t *sections)
+{
+    const kl_fn *f = c->f;
+    const struct kl_ins *in = kl_in(f, v);
+    uint32_t indices = kl_access_indices(f, v), axis = 0;
+    bool scattered = kl_access_scattered(f, v);
+    if (!indices)
+        return true;
+    NEED(in->op != KL_OP_extract && in->op != KL_OP_insert, "has an index tile on a tile");
+    NEED(scattered || indices == 1, "has %u index tiles beside sections", indices);
+    for (uint32_t d = 0; d < in->attr.access.n; d++) {
+        const struct kl_type *t = arg_type(c, v, 1 + d);
+        bool index = kl_access_index(f, v, d), section = kl_access_step(f, v, d) != 0;
+        NEED(!index || !section, "has a tile as start of a section");
+        if (index && scattered)
+            NEED(kl_same_shape(t, tile), "has an index %s for a tile %s", type_text(c, t),
+                 type_text(c, tile));
+        else if (index)
+            NEED(t->rank == 1 && axis < tile->rank && t->dim[0] == tile->dim[axis],
+                 "has an index %s for axis %u of a tile %s", type_text(c, t), axis,
+                 type_text(c, tile));
+        axis += index || section;
+    }
+    *sections = scattered ? tile->rank : *sections + indices;
+    return true;
+}
+
+static bool check_atomic(struct verifier *c, kl_val v, const struct kl_type *base)
+{
+    const struct kl_ins *in = kl_in(c->f, v);
+    enum kl_elem e = (enum kl_elem)base->elem;
+    uint32_t how = in->attr.access.how, rmw = KL_HOW_RMW(how), order = KL_HOW_ORDER(how);
+    NEED(rmw < KL_NRMW && KL_HOW_SCOPE(how) < KL_NSCOPE, "does what no atomic does");
+    NEED(is_num(e), "does not exist on %s", kl_elems[e].name);
+    NEED(in->op != KL_OP_atomic || rmw == KL_RMW_add || kl_is_int(e), "%s does not exist on %s",
+         kl_rmw_names[rmw], kl_elems[e].name);
+    NEED(in->op != KL_OP_atomic_load || order <= KL_ACQUIRE, "%s: a load", kl_order_names[order]);
+    NEED(in->op != KL_OP_atomic_store || order == KL_RELAXED || order == KL_RELEASE, "%s: a store",
+         kl_order_names[order]);
+    return true;
+}
+
+/* The access of load, store, inside, extract, insert and atomics: one start and step a dimension, and
  * one axis of the tile for each section. */
 static bool check_access(struct verifier *c, kl_val v)
 {
@@ -222,19 +267,26 @@ static bool check_access(struct verifier *c, kl_val v)
              "reaches a parameter without a view, which has no extents");
     for (uint32_t i = 0; i < n; i++)
         sections += f->aux[in->attr.access.at + i] != 0;
-    bool takes = in->op == KL_OP_store || in->op == KL_OP_insert;
+    uint32_t takes = kl_access_values(in);
     uint32_t flags = in->attr.access.flags, allowed = 0;
     if (in->op == KL_OP_load)
         allowed = KL_ACC_FILL | KL_ACC_MASK;
-    else if (in->op == KL_OP_store)
+    else if (in->op == KL_OP_store || kl_is_atomic(in->op))
         allowed = KL_ACC_MASK;
     NEED(!(flags & ~allowed), "has a fill or mask that it cannot have");
     uint32_t extra = takes + !!(flags & KL_ACC_FILL) + !!(flags & KL_ACC_MASK);
     NEED(in->nargs == k + extra, "has %u operands, needs %u", in->nargs, k + extra);
     for (uint32_t i = k; i < in->nargs; i++)
         NEED(arg_type(c, v, i)->kind == KL_T_TILE, "operand %u is not a tile", i);
-    tile = takes ? arg_type(c, v, k++) : kl_type_of(f, v);
+    tile = kl_access_tile(f, v);
+    if (!check_index(c, v, tile, &sections))
+        return false;
     NEED(tile->rank == sections, "has %u sections for a tile %s", sections, type_text(c, tile));
+    for (uint32_t i = 0; i < takes; i++, k++)
+        NEED(arg_type(c, v, k) == tile, "takes %s for a tile %s", type_text(c, arg_type(c, v, k)),
+             type_text(c, tile));
+    if (kl_is_atomic(in->op) && !check_atomic(c, v, base))
+        return false;
     if (in->op == KL_OP_inside)
         NEED(tile->elem == KL_bool, "gives %s, not bool", type_text(c, tile));
     else
@@ -576,7 +628,20 @@ static bool check_other(struct verifier *c, kl_val v)
         NEED(r->rank >= 1 && r->elem == arg_type(c, v, 0)->elem, "gives %s", type_text(c, r));
         return true;
     case KL_OP_load: case KL_OP_store: case KL_OP_inside: case KL_OP_extract: case KL_OP_insert:
+    case KL_OP_atomic: case KL_OP_atomic_load: case KL_OP_atomic_store:
         return check_access(c, v);
+    case KL_OP_gather: {
+        const struct kl_type *a = arg_type(c, v, 0), *i = arg_type(c, v, 1);
+        int64_t x = in->attr.index;
+        NEED(i->elem == KL_i64 && kl_same_shape(i, r), "gives %s by an index %s", type_text(c, r),
+             type_text(c, i));
+        NEED(a->elem == r->elem && a->rank == r->rank && x >= 0 && x < r->rank,
+             "gives %s from axis %lld of %s", type_text(c, r), (long long)x, type_text(c, a));
+        for (uint32_t d = 0; d < r->rank; d++)
+            NEED(d == x || a->dim[d] == r->dim[d], "gives %s from %s: axis %u", type_text(c, r),
+                 type_text(c, a), d);
+        return true;
+    }
     case KL_OP_broadcast: case KL_OP_reshape: case KL_OP_permute: case KL_OP_cat:
         return check_shape(c, v);
     case KL_OP_flip:

@@ -3,9 +3,13 @@
 
 void kl_access_shape(const struct kl_access *acc, uint32_t *rank, kl_dim *dim)
 {
-    *rank = 0;
+    *rank = acc->rank;
+    if (acc->rank) {
+        memcpy(dim, acc->dim, acc->rank * sizeof *dim);
+        return;
+    }
     for (uint32_t i = 0; i < acc->n; i++)
-        if (acc->sub[i].step && *rank < KL_MAX_RANK)
+        if ((acc->sub[i].step || acc->sub[i].index) && *rank < KL_MAX_RANK)
             dim[(*rank)++] = acc->sub[i].count;
 }
 
@@ -86,11 +90,6 @@ static void subscript(kl_elab *e, const kl_node *n, const kl_value *whole, struc
         return;
     }
     kl_value v = kl_rvalue(e, n);
-    if (v.kind == KL_V_TILE && v.rank) {
-        kl_err(e, KL_K0801, n->span, "a tile as subscript (gather, scatter) is not yet supported");
-        acc->bad = true;
-        return;
-    }
     if (v.kind == KL_V_TILE && v.dec) {
         kl_err(e, KL_K0309, n->span, "a subscript must be an integer, not a decimal");
         acc->bad = true;
@@ -101,20 +100,67 @@ static void subscript(kl_elab *e, const kl_node *n, const kl_value *whole, struc
         acc->bad = true;
         return;
     }
+    if (v.kind == KL_V_TILE && v.rank && acc->tile) {
+        kl_note(kl_err(e, KL_K0318, n->span, "a tile is a subscript of arrays only"), (kl_span){0, 0},
+                "`gather(x, index, .axis = %u)` takes elements of a tile by their numbers", i);
+        acc->bad = true;
+        return;
+    }
     acc->sub[i].first = v.untyped ? kl_give_type(e, v, KL_i64) : kl_cast(e, v, KL_i64);
+    acc->sub[i].first.span = n->span;
     acc->bad |= acc->sub[i].first.kind != KL_V_TILE;
+    if (v.rank && !acc->bad) {
+        acc->sub[i].index = true;
+        acc->sub[i].count = v.dim[0];
+    }
 }
 
 static bool sections_fit(kl_elab *e, const struct kl_access *acc, kl_span s)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < acc->n; i++)
-        n += acc->sub[i].step != 0;
+    uint32_t n = acc->rank;
+    for (uint32_t i = 0; i < acc->n && !acc->rank; i++)
+        n += acc->sub[i].step != 0 || acc->sub[i].index;
     if (n <= KL_MAX_RANK)
         return true;
     kl_err(e, KL_K0802, s, "this access makes a tile of rank %u; tiles have at most rank %d", n,
            KL_MAX_RANK);
     return false;
+}
+
+/* Index tiles: one of rank 1 beside sections, or several that broadcast together. */
+static bool indices_fit(kl_elab *e, struct kl_access *acc, kl_span s)
+{
+    uint32_t sections = 0, n = 0, first = 0, rank = 0;
+    kl_span section = s;
+    for (uint32_t i = acc->n; i-- > 0;) {
+        if (acc->sub[i].index)
+            n++, first = i;
+        else if (acc->sub[i].step)
+            sections++, section = acc->sub[i].first.span;
+    }
+    const kl_value *x = &acc->sub[first].first;
+    if (!n || (n == 1 && sections && x->rank == 1))
+        return true;
+    if (sections) {
+        struct kl_diag *g =
+            n > 1 ? kl_err(e, KL_K0318, s, "%u index tiles stand beside a section here", n)
+                  : kl_err(e, KL_K0318, x->span, "an index tile of shape %s stands beside a section",
+                           kl_dims_text(e, x));
+        kl_note(g, section, "a section");
+        kl_note(g, (kl_span){0, 0}, "beside sections stands one index tile of rank 1; several, or one of a "
+                "higher rank, stand beside scalars");
+        return false;
+    }
+    kl_dim dim[KL_MAX_RANK];
+    for (uint32_t i = 0; i < acc->n; i++)
+        if (acc->sub[i].index && !kl_broadcast_shape(e, &rank, dim, &acc->sub[i].first, s))
+            return false;
+    for (uint32_t i = 0; i < acc->n; i++)
+        if (acc->sub[i].index)
+            acc->sub[i].first = kl_stretch(e, acc->sub[i].first, rank, dim);
+    acc->rank = (uint8_t)rank;
+    memcpy(acc->dim, dim, rank * sizeof *dim);
+    return true;
 }
 
 static kl_value array_access(kl_elab *e, const kl_node *n, struct kl_arr *arr)
@@ -141,13 +187,13 @@ static kl_value array_access(kl_elab *e, const kl_node *n, struct kl_arr *arr)
         }
         subscript(e, &all, &arr->ext[i], acc);
     }
-    if (acc->bad || !sections_fit(e, acc, n->span))
+    if (acc->bad || !indices_fit(e, acc, n->span) || !sections_fit(e, acc, n->span))
         return kl_bad(n->span);
     return v;
 }
 
-/* Start operands and steps for IR; returns the number of operands. */
-static uint32_t starts(kl_elab *e, const struct kl_access *acc, kl_val *args, union kl_attr *attr)
+/* Start operands and steps for IR, in an access of e's function; returns the number of operands. */
+uint32_t kl_access_starts(kl_elab *e, const struct kl_access *acc, kl_val *args, union kl_attr *attr)
 {
     int64_t step[KL_MAX_DIMS];
     for (uint32_t i = 0; i < acc->n; i++) {
@@ -159,7 +205,7 @@ static uint32_t starts(kl_elab *e, const struct kl_access *acc, kl_val *args, un
     return acc->n;
 }
 
-static bool usable(kl_elab *e, const struct kl_arr *arr, kl_span s)
+bool kl_array_usable(kl_elab *e, const struct kl_arr *arr, kl_span s)
 {
     if (arr->given)
         return true;
@@ -178,7 +224,7 @@ kl_value kl_load(kl_elab *e, kl_value v, const kl_value *fill, const kl_value *m
     kl_access_shape(v.acc, &rank, dim);
     if (arr->param && e->mode == KL_CHECK && !e->trial)
         arr->param->flags |= KL_NF_READ;
-    if (!usable(e, arr, s))
+    if (!kl_array_usable(e, arr, s))
         return kl_bad(s);
     if (!e->fx) {
         kl_err(e, KL_K0403, s, "`%s` has no elements outside a program", arr->name);
@@ -202,7 +248,7 @@ kl_value kl_load(kl_elab *e, kl_value v, const kl_value *fill, const kl_value *m
         union kl_attr attr = {0};
         e->b.loc = s;
         args[0] = arr->ir;
-        uint32_t n = 1 + starts(e, v.acc, args + 1, &attr);
+        uint32_t n = 1 + kl_access_starts(e, v.acc, args + 1, &attr);
         if (fill)
             args[n++] = kl_ir(e, &fl), attr.access.flags |= KL_ACC_FILL;
         if (mask)
@@ -229,7 +275,7 @@ void kl_store(kl_elab *e, kl_value acc, kl_value v, const kl_value *mask, kl_spa
         kl_note(g, arr->decl, "declared const here");
         return;
     }
-    if (!usable(e, arr, acc.span))
+    if (!kl_array_usable(e, arr, acc.span))
         return;
     v = kl_move(e, v, (enum kl_elem)arr->elem, KL_MOVE, "the value stored");
     v = kl_fit(e, v, rank, dim, "the value stored");
@@ -245,7 +291,7 @@ void kl_store(kl_elab *e, kl_value acc, kl_value v, const kl_value *mask, kl_spa
     union kl_attr attr = {0};
     e->b.loc = s;
     args[0] = arr->ir;
-    uint32_t n = 1 + starts(e, acc.acc, args + 1, &attr);
+    uint32_t n = 1 + kl_access_starts(e, acc.acc, args + 1, &attr);
     args[n++] = kl_ir(e, &v);
     if (mask)
         args[n++] = kl_ir(e, &mk), attr.access.flags |= KL_ACC_MASK;
@@ -258,14 +304,14 @@ kl_value kl_inside(kl_elab *e, kl_value v, kl_span s)
     uint32_t rank;
     kl_dim dim[KL_MAX_RANK];
     kl_access_shape(v.acc, &rank, dim);
-    if (!usable(e, v.arr, s))
+    if (!kl_array_usable(e, v.arr, s))
         return kl_bad(s);
     kl_value r = kl_rt(e, KL_bool, rank, dim, (kl_val){0}, s);
     if (kl_emitting(e)) {
         kl_val args[KL_MAX_DIMS + 1];
         union kl_attr attr = {0};
         args[0] = v.arr->ir;
-        uint32_t n = 1 + starts(e, v.acc, args + 1, &attr);
+        uint32_t n = 1 + kl_access_starts(e, v.acc, args + 1, &attr);
         r.ir = kl_emit(&e->b, KL_OP_inside, kl_irtype(e, KL_bool, rank, dim), args, n, attr);
     }
     return r;
@@ -277,13 +323,22 @@ kl_value kl_coord(kl_elab *e, kl_value v, uint32_t d, kl_span s)
     struct kl_access *acc = v.acc;
     uint32_t rank = 0, axis = 0;
     kl_dim dim[KL_MAX_RANK];
+    if (acc->rank) {
+        if (acc->sub[d].index)
+            return acc->sub[d].first;
+        for (; rank < acc->rank; rank++)
+            dim[rank] = kl_dim_of(1);
+        return kl_stretch(e, acc->sub[d].first, rank, dim);
+    }
     for (uint32_t i = 0; i < acc->n; i++)
-        if (acc->sub[i].step) {
+        if (acc->sub[i].step || acc->sub[i].index) {
             if (i == d)
                 axis = rank;
             dim[rank++] = i == d ? acc->sub[i].count : kl_dim_of(1);
         }
     kl_value first = acc->sub[d].first;
+    if (acc->sub[d].index)
+        return kl_fit(e, first, rank, dim, "coord");
     if (!acc->sub[d].step)
         return kl_stretch(e, first, rank, dim);
     kl_value idx = kl_rt(e, KL_i32, 1, &dim[axis], (kl_val){0}, s);
@@ -302,6 +357,7 @@ struct kl_access *kl_tile_subscripts(kl_elab *e, const kl_value *t, const kl_nod
 {
     uint32_t given = n->nkid - 1;
     struct kl_access *acc = kl_new(e->a, struct kl_access);
+    acc->tile = true;
     if (given > t->rank) {
         kl_err(e, KL_K0315, n->span, "a tile of shape %s with %u subscripts", kl_dims_text(e, t), given);
         return NULL;
@@ -326,7 +382,7 @@ kl_value kl_tile_part(kl_elab *e, kl_value t, const struct kl_access *acc, kl_sp
         kl_val args[KL_MAX_DIMS + 1];
         union kl_attr attr = {0};
         args[0] = kl_ir(e, &t);
-        uint32_t k = 1 + starts(e, acc, args + 1, &attr);
+        uint32_t k = 1 + kl_access_starts(e, acc, args + 1, &attr);
         e->b.loc = s;
         r.ir = kl_emit(&e->b, KL_OP_extract, kl_irtype(e, (enum kl_elem)t.elem, rank, dim), args, k,
                        attr);
@@ -347,7 +403,7 @@ kl_value kl_tile_replace(kl_elab *e, kl_value t, const struct kl_access *acc, kl
         kl_val args[KL_MAX_DIMS + 2];
         union kl_attr attr = {0};
         args[0] = kl_ir(e, &t);
-        uint32_t k = 1 + starts(e, acc, args + 1, &attr);
+        uint32_t k = 1 + kl_access_starts(e, acc, args + 1, &attr);
         args[k++] = kl_ir(e, &v);
         e->b.loc = s;
         t.ir = kl_emit(&e->b, KL_OP_insert, e->f->ins[args[0].id].type, args, k, attr);
@@ -463,7 +519,7 @@ struct kl_arr *kl_make_view(kl_elab *e, const kl_node *var, const kl_node *type,
         return NULL;
     }
     struct kl_arr *parent = b.arr;
-    if (!usable(e, parent, base->span))
+    if (!kl_array_usable(e, parent, base->span))
         return NULL;
     if (parent->isconst && !arr->isconst) {
         kl_note(kl_err(e, KL_K0316, init->span, "`%s` is const, and the view `%s` is not", parent->name,

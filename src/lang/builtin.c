@@ -4,9 +4,11 @@
 #include <stdio.h>
 
 /* By KL_DG_...; those of functions of later versions are unknown until these come. */
-static const char *const designators[KL_NDESIG] = {"axis", "mask", "cache", "commutative", "precision", "reverse"};
+static const char *const designators[KL_NDESIG] = {"axis", "mask", "cache", "commutative", "precision",
+                                                   "reverse", "order", "scope"};
 enum { D_AXIS = 1 << KL_DG_AXIS, D_MASK = 1 << KL_DG_MASK, D_CACHE = 1 << KL_DG_CACHE,
-       D_COMM = 1 << KL_DG_COMM, D_PREC = 1 << KL_DG_PREC, D_REV = 1 << KL_DG_REVERSE };
+       D_COMM = 1 << KL_DG_COMM, D_PREC = 1 << KL_DG_PREC, D_REV = 1 << KL_DG_REVERSE,
+       D_ATOM = 1 << KL_DG_MASK | 1 << KL_DG_ORDER | 1 << KL_DG_SCOPE };
 
 static kl_value do_notyet(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
@@ -22,6 +24,16 @@ static const struct kl_builtin table[] = {
     {"any",          kl_call_reduce,    KL_OP_or,         1, 1, D_AXIS, 0},
     {"argmax",       kl_call_argmax,    KL_OP_argmax,     1, 1, D_AXIS, 0},
     {"argmin",       kl_call_argmax,    KL_OP_argmin,     1, 1, D_AXIS, 0},
+    {"atomic_add",   kl_call_atomic,    KL_RMW_add,       2, 2, D_ATOM, 0},
+    {"atomic_and",   kl_call_atomic,    KL_RMW_and,       2, 2, D_ATOM, 0},
+    {"atomic_cas",   kl_call_atomic,    KL_RMW_cas,       3, 3, D_ATOM, 0},
+    {"atomic_load",  kl_call_atomic,    KL_AT_LOAD,       1, 1, D_ATOM, 0},
+    {"atomic_max",   kl_call_atomic,    KL_RMW_max,       2, 2, D_ATOM, 0},
+    {"atomic_min",   kl_call_atomic,    KL_RMW_min,       2, 2, D_ATOM, 0},
+    {"atomic_or",    kl_call_atomic,    KL_RMW_or,        2, 2, D_ATOM, 0},
+    {"atomic_store", kl_call_atomic,    KL_AT_STORE,      2, 2, D_ATOM, 0},
+    {"atomic_xchg",  kl_call_atomic,    KL_RMW_xchg,      2, 2, D_ATOM, 0},
+    {"atomic_xor",   kl_call_atomic,    KL_RMW_xor,       2, 2, D_ATOM, 0},
     {"bitcast",      kl_call_bitcast,   0,                2, 2, 0, 0},
     {"broadcast",    kl_call_broadcast, 0,                1, 5, 0, 0},
     {"cat",          kl_call_cat,       0,                2, 2, D_AXIS, 0},
@@ -50,6 +62,7 @@ static const struct kl_builtin table[] = {
     {"fmax",         kl_call_minmax,    KL_OP_fmax,       1, 2, D_AXIS, 0},
     {"fmin",         kl_call_minmax,    KL_OP_fmin,       1, 2, D_AXIS, 0},
     {"full",         kl_call_full,      0,                1, 5, 0, 0},
+    {"gather",       kl_call_gather,    0,                2, 2, D_AXIS, 0},
     {"given",        kl_call_given,     0,                1, 1, 0, 0},
     {"inside",       kl_call_inside,    0,                1, 1, 0, 0},
     {"isfinite",     kl_call_isnan,     0,                1, 1, 0, 0},
@@ -91,9 +104,7 @@ static const struct kl_builtin table[] = {
 
 /* Part of the language, but of a later version. */
 static const char *const later[] = {
-    "assert", "atomic_add", "atomic_and", "atomic_cas", "atomic_load", "atomic_max", "atomic_min",
-    "atomic_or", "atomic_store", "atomic_xchg", "atomic_xor", "clz", "copysign", "cos", "ctz",
-    "expm1", "fmod", "gather", "log1p",
+    "assert", "clz", "copysign", "cos", "ctz", "expm1", "fmod", "log1p",
     "log2", "popcount", "pow", "print", "randn", "round", "sin",
     "umulhi",
 };
@@ -180,7 +191,7 @@ static bool mixes(const struct kl_builtin *b, uint32_t args)
 {
     static kl_builtin_fn *const all[] = {kl_call_reduce, kl_call_argmax, kl_call_reduce_fn, kl_call_scan, kl_call_dot,
                                          kl_call_broadcast, kl_call_reshape, kl_call_trans, kl_call_permute,
-                                         kl_call_cat, kl_call_flip};
+                                         kl_call_cat, kl_call_flip, kl_call_gather};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (b->fn == all[i])
             return true;

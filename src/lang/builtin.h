@@ -7,7 +7,8 @@
 enum { KL_MAX_ARGS = 10 };
 
 /* Designators that calls of built-ins may have. */
-enum { KL_DG_AXIS, KL_DG_MASK, KL_DG_CACHE, KL_DG_COMM, KL_DG_PREC, KL_DG_REVERSE, KL_NDESIG };
+enum { KL_DG_AXIS, KL_DG_MASK, KL_DG_CACHE, KL_DG_COMM, KL_DG_PREC, KL_DG_REVERSE, KL_DG_ORDER,
+       KL_DG_SCOPE, KL_NDESIG };
 
 /* The arguments of a call, sorted into positions and designators. */
 struct kl_args {
@@ -26,7 +27,7 @@ struct kl_builtin {
     kl_builtin_fn *fn;
     uint16_t op;      /* enum kl_op, where the handler serves several */
     uint8_t min, max; /* positional arguments */
-    uint8_t desig;    /* bit KL_DG_... of each designator allowed */
+    uint16_t desig;   /* bit KL_DG_... of each designator allowed */
     bool fast;        /* the form with a bounded error */
 };
 
@@ -45,6 +46,7 @@ kl_value kl_two_args(kl_elab *e, const struct kl_builtin *b, kl_value x, kl_valu
 /* builtin_shape.c */
 kl_builtin_fn kl_call_range, kl_call_full, kl_call_broadcast, kl_call_reshape, kl_call_trans, kl_call_permute,
     kl_call_cat, kl_call_flip;
+kl_builtin_fn kl_call_gather;
 /* The axis given by .axis; def: when left out (-1: it must be given).  false: reported. */
 bool kl_get_axis(kl_elab *e, struct kl_args *a, const kl_value *v, int def, uint32_t *axis);
 kl_value kl_shaped(kl_elab *e, kl_value v, enum kl_op op, uint32_t rank, const kl_dim *dim,
@@ -63,5 +65,12 @@ kl_builtin_fn kl_call_philox;
 /* builtin_array.c */
 kl_builtin_fn kl_call_load, kl_call_store, kl_call_inside, kl_call_coord, kl_call_given, kl_call_size,
     kl_call_rank, kl_call_program, kl_call_bitcast, kl_call_cvt;
+
+/* The access that is the first argument; false: reported.  (builtin_array.c) */
+kl_value kl_arg_access(kl_elab *e, struct kl_args *a);
+
+/* builtin_atomic.c; op: what it does, enum kl_rmw or one of these. */
+enum { KL_AT_LOAD = 32, KL_AT_STORE };
+kl_builtin_fn kl_call_atomic;
 
 #endif

@@ -1,7 +1,7 @@
 /* builtin_array.c - built-in functions on arrays and programs. */
 #include "lang/builtin.h"
 
-static kl_value get_access(kl_elab *e, struct kl_args *a)
+kl_value kl_arg_access(kl_elab *e, struct kl_args *a)
 {
     kl_value v = kl_expr(e, a->pos[0]);
     if (v.kind == KL_V_ACCESS || v.kind == KL_V_ERR)
@@ -29,7 +29,7 @@ static bool get_mask(kl_elab *e, struct kl_args *a, kl_value *m, bool *has)
 kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
-    kl_value acc = get_access(e, a), fill = {0}, mask = {0};
+    kl_value acc = kl_arg_access(e, a), fill = {0}, mask = {0};
     bool has;
     if (a->n > 1)
         fill = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem);
@@ -43,7 +43,7 @@ kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 kl_value kl_call_store(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
-    kl_value acc = get_access(e, a), v = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem), mask = {0};
+    kl_value acc = kl_arg_access(e, a), v = kl_rvalue_for(e, a->pos[1], (enum kl_elem)acc.elem), mask = {0};
     bool has;
     kl_value none = {.kind = KL_V_VOID, .span = a->s};
     if (!get_mask(e, a, &mask, &has) || !kl_need_tile(e, &v) || acc.kind == KL_V_ERR) {
@@ -57,14 +57,14 @@ kl_value kl_call_store(kl_elab *e, const struct kl_builtin *b, struct kl_args *a
 kl_value kl_call_inside(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
-    kl_value acc = get_access(e, a);
+    kl_value acc = kl_arg_access(e, a);
     return acc.kind == KL_V_ERR ? kl_bad(a->s) : kl_inside(e, acc, a->s);
 }
 
 kl_value kl_call_coord(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
-    kl_value acc = get_access(e, a), d = kl_arg_value(e, a, 1);
+    kl_value acc = kl_arg_access(e, a), d = kl_arg_value(e, a, 1);
     int64_t k;
     bool known;
     if (acc.kind == KL_V_ERR || !kl_need_const(e, &d, "the dimension", &k, &known))

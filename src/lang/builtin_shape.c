@@ -253,3 +253,40 @@ kl_value kl_flatten(kl_elab *e, kl_value v, kl_span s)
     kl_dim d = n && n <= INT32_MAX ? kl_dim_of((uint32_t)n) : (kl_dim){0, 0};
     return v.rank == 1 ? v : kl_shaped(e, v, KL_OP_reshape, 1, &d, (union kl_attr){0}, s);
 }
+
+/* Elements of a tile by their numbers along one axis. */
+kl_value kl_call_gather(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
+{
+    (void)b;
+    kl_value x = kl_concrete(e, kl_arg_value(e, a, 0)), i = kl_arg_value(e, a, 1);
+    uint32_t axis;
+    if (x.kind != KL_V_TILE || i.kind != KL_V_TILE)
+        return kl_bad(a->s);
+    if (!x.rank || !i.rank || x.rank != i.rank) {
+        kl_err(e, KL_K0302, a->s, "`gather` takes two tiles of one rank, not %s and %s", kl_dims_text(e, &x),
+               kl_dims_text(e, &i));
+        return kl_bad(a->s);
+    }
+    if (i.dec || (!i.untyped && i.elem && !kl_is_int((enum kl_elem)i.elem))) {
+        kl_err(e, KL_K0309, a->pos[1]->span, "the index of `gather` must be an integer tile, not %s",
+               i.dec ? "a decimal" : kl_elems[i.elem].name);
+        return kl_bad(a->s);
+    }
+    if (!kl_get_axis(e, a, &x, x.rank == 1 ? 0 : -1, &axis))
+        return kl_bad(a->s);
+    for (uint32_t d = 0; d < x.rank; d++)
+        if (d != axis && kl_dim_eq(x.dim[d], i.dim[d]) == 0) {
+            kl_err(e, KL_K0302, a->s, "`gather` along axis %u from %s by an index %s: the other axes differ",
+                   axis, kl_dims_text(e, &x), kl_dims_text(e, &i));
+            return kl_bad(a->s);
+        }
+    i = i.untyped ? kl_give_type(e, i, KL_i64) : kl_cast(e, i, KL_i64);
+    kl_value r = kl_rt(e, (enum kl_elem)x.elem, i.rank, i.dim, (kl_val){0}, a->s);
+    if (kl_emitting(e)) {
+        kl_val args[2] = {kl_ir(e, &x), kl_ir(e, &i)};
+        e->b.loc = a->s;
+        r.ir = kl_emit(&e->b, KL_OP_gather, kl_irtype(e, (enum kl_elem)x.elem, i.rank, i.dim), args, 2,
+                       (union kl_attr){.index = axis});
+    }
+    return r;
+}

@@ -65,10 +65,14 @@ struct kl_arr {
 struct kl_access {
     uint32_t n;                    /* as many as dimensions */
     struct {
-        kl_value first;            /* i64 scalar */
-        int64_t step;              /* 0: scalar subscript */
+        kl_value first;            /* i64 scalar, or an index tile */
+        int64_t step;              /* 0: scalar subscript or index tile */
+        bool index;
         kl_dim count;
     } sub[KL_MAX_DIMS];
+    uint8_t rank;                  /* > 0: index tiles without sections, all of this shape */
+    kl_dim dim[KL_MAX_RANK];
+    bool tile;                     /* of a tile, not of an array */
     bool bad;                      /* counts unknown because of an error */
 };
 
@@ -281,6 +285,9 @@ static inline uint32_t kl_nslots(const kl_value *v) { return v->kind == KL_V_STR
 kl_value kl_index(kl_elab *e, const kl_node *n);
 kl_value kl_load(kl_elab *e, kl_value acc, const kl_value *fill, const kl_value *mask, kl_span s);
 void kl_store(kl_elab *e, kl_value acc, kl_value v, const kl_value *mask, kl_span s);
+/* For IR: what stands for the subscripts, and whether the array was given; false: reported. */
+uint32_t kl_access_starts(kl_elab *e, const struct kl_access *acc, kl_val *args, union kl_attr *attr);
+bool kl_array_usable(kl_elab *e, const struct kl_arr *arr, kl_span s);
 kl_value kl_inside(kl_elab *e, kl_value acc, kl_span s);
 kl_value kl_coord(kl_elab *e, kl_value acc, uint32_t d, kl_span s);
 /* Part of a tile at subscripts found before, and the tile with that part replaced. */

@@ -122,7 +122,12 @@ void kl_mark_used(kl_elab *e, const kl_node *n)
         unsigned flags = KL_NF_READ | KL_NF_WRITTEN;
         uint32_t first = 0;
         if (!fn || fn->kind != KL_S_FUNC) {
-            flags = strcmp(n->name, "store") == 0 ? KL_NF_WRITTEN : KL_NF_READ;
+            if (strncmp(n->name, "atomic_", 7) != 0)
+                flags = KL_NF_READ;
+            if (strcmp(n->name, "atomic_load") == 0)
+                flags = KL_NF_READ;
+            if (strcmp(n->name, "store") == 0 || strcmp(n->name, "atomic_store") == 0)
+                flags = KL_NF_WRITTEN;
             for (int i = 0; i < 4; i++)
                 flags = strcmp(n->name, about[i]) == 0 ? 0 : flags;
             if (n->nkid)
@@ -499,6 +504,14 @@ static void do_assert(kl_elab *e, const kl_node *n)
         kl_err(e, KL_K0605, n->span, "static_assert: %s", n->name ? n->name : "the condition is false");
 }
 
+/* An atomic may stand alone: its value is what was there before. */
+static bool acts(kl_elab *e, const kl_node *n)
+{
+    const kl_sym *s = n->kind == KL_N_CALL ? kl_sym_find(e, n->name) : NULL;
+    return n->kind == KL_N_CALL && strncmp(n->name, "atomic_", 7) == 0 && kl_is_builtin(n->name) &&
+           !(s && s->kind == KL_S_FUNC);
+}
+
 static void statement(kl_elab *e, const kl_node *n)
 {
     uint32_t mark;
@@ -519,7 +532,7 @@ static void statement(kl_elab *e, const kl_node *n)
     case KL_N_INCDEC: kl_assign(e, n); break;
     case KL_N_EXPRSTMT: {
         kl_value v = kl_expr(e, n->kid[0]);
-        if (v.kind != KL_V_VOID && v.kind != KL_V_ERR)
+        if (v.kind != KL_V_VOID && v.kind != KL_V_ERR && !acts(e, n->kid[0]))
             kl_err(e, KL_K0506, n->span, "the value of this statement is not used");
         break;
     }

@@ -307,6 +307,8 @@ kl_val kl_rule_inside_const(simp *s, kl_val v)
     const struct kl_ins *in = kl_in(s->f, v);
     kl_val view = kl_op_arg(s, v, 0);
     uint32_t d = 0;
+    if (kl_access_indices(s->f, v))
+        return KL_NO;
     for (uint32_t i = 0; i < in->attr.access.n; i++) {
         const int64_t limit = INT64_C(1) << 60; /* so that nothing below wraps */
         uint64_t start, extent;

@@ -185,6 +185,128 @@ static void accesses(void **state)
         one_access(es[i & 3]);
 }
 
+/* Index tiles of both kinds: one of rank 1 beside sections, or all of the tile's shape.  For each
+ * element its place by the definition; then a load, a store, and adding to what is there, which
+ * sees the elements before it. */
+static void one_index(enum kl_elem e)
+{
+    enum { SIZE = 5 };
+    struct box x;
+    struct kl_type t = {.kind = KL_T_TILE, .elem = (uint8_t)e};
+    uint32_t ndim = 1 + (uint32_t)below(4), w = kl_elems[e].bytes, axis = 0;
+    bool scattered = below(2), is_index[4] = {false};
+    int64_t step[4] = {0}, start[4], ext[4], str[4], at = 1;
+    uint32_t beside = (uint32_t)below(ndim);
+    for (uint32_t d = ndim; d-- > 0; at *= SIZE) {
+        ext[d] = SIZE, str[d] = at;
+        start[d] = (int64_t)below(SIZE + 3) - 1;
+    }
+    for (uint32_t d = 0; d < ndim; d++) {
+        is_index[d] = scattered ? d == beside || below(2) : d == beside;
+        step[d] = scattered || is_index[d] ? 0 : (int64_t)below(3) - 1;
+        if (!scattered && (is_index[d] || step[d]))
+            t.dim[t.rank++] = 1 + (uint32_t)below(6);
+    }
+    if (scattered)
+        for (t.rank = 1 + (uint8_t)below(3); axis < t.rank; axis++)
+            t.dim[axis] = 1 + (uint32_t)below(4);
+    uint64_t n = kl_numel(&t), total = (uint64_t)at;
+    static char a[625 * 8], b[625 * 8], val[1296 * 8], got[1296 * 8], old[1296 * 8], mask[1296], in[1296];
+    static int64_t index[4][1296];
+    for (uint64_t i = 0; i < total; i++)
+        kl_elem_store(e, a + i * w, kl_is_float(e) ? kl_convert(e, KL_i64, below(99)) : kl_canon(e, rnd()));
+    memcpy(b, a, sizeof b);
+    for (uint64_t i = 0; i < n; i++) {
+        kl_elem_store(e, val + i * w, kl_is_float(e) ? kl_convert(e, KL_i64, below(99)) : kl_canon(e, rnd()));
+        mask[i] = (char)below(2);
+        for (uint32_t d = 0; d < 4; d++)
+            index[d][i] = below(20) ? (int64_t)below(SIZE + 2) - 1 : (int64_t)rnd();
+    }
+    box_fn(&x);
+    kl_val arr = array(&x, 0, e, a, total), args[16] = {kl_arg(x.f, arr, 0), kl_cst_i64(&x.b, 0)};
+    for (uint32_t d = 0; d < ndim; d++) {
+        args[2 + d] = kl_cst_i64(&x.b, ext[d]);
+        args[2 + ndim + d] = kl_cst_i64(&x.b, str[d]);
+    }
+    kl_val vval = get(&x, array(&x, 1, e, val, n), t.rank, t.dim);
+    kl_val vmask = get(&x, array(&x, 2, KL_bool, mask, n), t.rank, t.dim);
+    kl_val vgot = array(&x, 3, e, got, n), vin = array(&x, 4, KL_bool, in, n);
+    kl_val vold = array(&x, 5, e, old, n);
+    args[0] = kl_emit(&x.b, KL_OP_view, kl_array(x.f, e, ndim), args, 2 + 2 * ndim, (union kl_attr){0});
+    axis = 0;
+    uint32_t used = 0, slot[4] = {0};
+    for (uint32_t d = 0; d < ndim; d++) {
+        uint32_t one = scattered ? 0 : t.dim[axis];
+        axis += step[d] || is_index[d];
+        if (!is_index[d]) {
+            args[1 + d] = kl_cst_i64(&x.b, start[d]);
+            continue;
+        }
+        slot[d] = used;
+        if (used == 2) { /* as many as there are parameters left */
+            args[1 + d] = args[1 + beside];
+            slot[d] = slot[beside];
+            continue;
+        }
+        kl_val p = array(&x, 6 + used, KL_i64, index[used], scattered ? n : one);
+        args[1 + d] = get(&x, p, scattered ? t.rank : 1, scattered ? t.dim : &one);
+        if (used == 0)
+            beside = d;
+        used++;
+    }
+    kl_typ type = kl_tile(x.f, e, t.rank, t.dim), truth = kl_tile(x.f, KL_bool, t.rank, t.dim);
+    union kl_attr plain = access_attr(&x, step, ndim, 0), masked = access_attr(&x, step, ndim, KL_ACC_MASK);
+    put(&x, vin, kl_emit(&x.b, KL_OP_inside, truth, args, 1 + ndim, plain));
+    put(&x, vgot, kl_emit(&x.b, KL_OP_load, type, args, 1 + ndim, plain));
+    args[1 + ndim] = vval, args[2 + ndim] = vmask;
+    kl_emit(&x.b, KL_OP_store, (kl_typ){0}, args, 3 + ndim, masked);
+    bool atomic = w >= 4;
+    plain.access.how = KL_HOW(KL_RMW_add, KL_RELAXED, KL_SC_DEVICE);
+    if (atomic)
+        put(&x, vold, kl_emit(&x.b, KL_OP_atomic, type, args, 2 + ndim, plain));
+    kiln_status st = run(&x, 0);
+    assert_int_equal(st, KILN_OK);
+    for (int round = 0; round < 3; round++)
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t c[4] = {0};
+            int64_t off = 0;
+            bool ok = true;
+            unravel(&t, i, c);
+            axis = 0;
+            for (uint32_t d = 0; d < ndim; d++) {
+                int64_t k = is_index[d] ? index[slot[d]][scattered ? i : c[axis]]
+                                        : start[d] + (step[d] ? (int64_t)c[axis] * step[d] : 0);
+                axis += step[d] || is_index[d];
+                ok &= k >= 0 && k < ext[d];
+                off += ok ? k * str[d] : 0;
+            }
+            char *p = b + off * w;
+            uint64_t v = kl_elem_load(e, val + i * w), was = ok ? kl_elem_load(e, p) : 0;
+            if (round == 0) {
+                assert_int_equal(in[i], ok);
+                assert_int_equal(kl_elem_load(e, got + i * w), was);
+            } else if (round == 1 && ok && mask[i]) {
+                kl_elem_store(e, p, v);
+            } else if (round == 2 && atomic) {
+                assert_int_equal(kl_elem_load(e, old + i * w), was);
+                if (ok)
+                    kl_elem_store(e, p,
+                                  kl_is_float(e) ? kl_f32_bits(kl_bits_f32(was) + kl_bits_f32(v))
+                                                 : kl_canon(e, was + v));
+            }
+        }
+    assert_memory_equal(a, b, total * w);
+    box_close(&x);
+}
+
+static void indices(void **state)
+{
+    static const enum kl_elem es[] = {KL_bool, KL_f16, KL_f32, KL_i64, KL_i32, KL_u32};
+    (void)state;
+    for (int i = 0; i < 3000; i++)
+        one_index(es[i % 6]);
+}
+
 static void one_part(enum kl_elem e)
 {
     struct box x;
@@ -866,7 +988,7 @@ int main(void)
         cmocka_unit_test(accesses),    cmocka_unit_test(parts),     cmocka_unit_test(control),
         cmocka_unit_test(nests),       cmocka_unit_test(programs),  cmocka_unit_test(environment),
         cmocka_unit_test(interrupted), cmocka_unit_test(no_memory), cmocka_unit_test(findings),
-        cmocka_unit_test(unwritten),
+        cmocka_unit_test(unwritten),   cmocka_unit_test(indices),
     };
     BOX_GUARD
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -291,7 +291,8 @@ static void test_clone(void **state)
 
 static const char all_ops[] =
     "fn all(%x: array<f32,2> x const, %y: array<f32,2> y written decl=5, %n: i64 n, %i: i32 i,\n"
-    "       %f: f32 f, %c: bool c, %h: bf16 h) may_alias fast warps=4 stages=3 cluster=2 {\n"
+    "       %f: f32 f, %c: bool c, %h: bf16 h,\n"
+    "       %w: array<i32,1> w written) may_alias fast warps=4 stages=3 cluster=2 {\n"
     "  %add = add %f, %f : f32  %sub = sub %f, %add : f32  %mul = mul %f, %sub : f32\n"
     "  %div = div %f, %mul : f32  %divf = div.fast %f, %mul : f32  %rem = rem %i, %i : i32\n"
     "  %neg = neg %f : f32  %abs = abs %f : f32  %min = min %f, %f : f32  %max = max %f, %f : f32\n"
@@ -313,6 +314,7 @@ static const char all_ops[] =
     "  %iota = iota : i32[8]\n"
     "  %vx = view %x, %z [%n, %n] stride [%n, %one] : array<f32,2>\n"
     "  %vy = view %y, %z [%n, %n] stride [%n, %one] : array<f32,2>\n"
+    "  %vi = view %w, %z [%n] stride [%one] : array<i32,1>\n"
     "  %fill = const -inf : f32[8]  %mask = const true : bool[8]\n"
     "  %l1 = load %vx[%pid][%z:8] : f32[8]\n"
     "  %l2 = load %vx[%pid][%z:8:2] fill %fill : f32[8]\n"
@@ -323,6 +325,16 @@ static const char all_ops[] =
     "  store %vy[%pid][%z:8], %l1\n"
     "  store %vy[%pid][%z:8], %l2 mask %mask\n"
     "  %inside = inside %vx[%pid:4][%z:8] : bool[4][8]\n"
+    "  %ki = convert %iota : i64[8]  %kj = broadcast %ki : i64[4][8]\n"
+    "  %l7 = load %vx[%ki][%z:4] : f32[8][4]  %l8 = load %vx[%z:4:2][%ki] fill %l6 : f32[4][8]\n"
+    "  %l9 = load %vx[%kj][%pid] mask %inside : f32[4][8]  %in2 = inside %vx[%kj][%kj] : bool[4][8]\n"
+    "  store %vy[%kj][%kj], %l9 mask %in2\n"
+    "  %at1 = atomic add %vy[%pid][%ki], %l1 : f32[8]\n"
+    "  %at2 = atomic cas acq_rel program %vi[%ki], %iota, %iota mask %mask : i32[8]\n"
+    "  %at3 = atomic max release system %vi[%pid], %i : i32\n"
+    "  %at4 = atomic_load acquire %vy[%ki][%z:4] : f32[8][4]\n"
+    "  atomic_store release system %vy[%pid][%z:8], %l1 mask %mask\n"
+    "  %ga = gather %l6, %kj axis 1 : f32[4][8]\n"
     "  %b = broadcast %l1 : f32[4][8]  %r = reshape %b : f32[8][4]\n"
     "  %p = permute %b (1, 0) : f32[8][4]  %cat = cat %b, %l6 axis 0 : f32[8][8]\n"
     "  %flip = flip %b axis 1 : f32[4][8]  %ex = extract %b[%z][%z:4] : f32[4]\n"
@@ -417,6 +429,8 @@ static void test_bad_text(void **state)
 #define P "fn t(%x: i32 x, %f: f32 f, %n: i64 n, %c: bool c, %a: array<f32,2> a) {\n" \
           " %z = const 0 : i64 %t = iota : i32[4] %m = const 1.0 : f32[4] " \
           " %v = view %a, %z [%n, %n] stride [%n, %n] : array<f32,2> "
+#define K "%k = convert %t : i64[4] %k3 = extract %k[%z:3] : i64[3] %k4 = reshape %k : i64[2][2] " \
+          "%u = view %a, %z [%n, %n, %n] stride [%n, %n, %n] : array<f32,3> "
     static const struct { const char *text, *want; } row[] = {
         {"", "`fn` is missing"},
         {"fn", "name of the function"},
@@ -473,6 +487,25 @@ static void test_bad_text(void **state)
         {P "store %v[%z][%z:4], %m fill %m }", "fill or mask that it cannot have"},
         {P "%q = store %v[%z][%z:4], %m }", "no result"},
         {P "%q = inside %v[%z][%z:4] : i32[4] }", "not bool"},
+        {P K "%q = load %v[%t][%z] : f32[4] }", "operand 1 is i32[4]"},
+        {P K "%q = load %v[%k][%z:2] : f32[4][3] }", "sections do not give"},
+        {P K "%q = load %v[%k][%z] : f32[2][2] }", "sections do not give"},
+        {P K "%q = load %v[%k3][%k] : f32[4] }", "has an index i64[3] for a tile f32[4]"},
+        {P K "%q = load %u[%k][%k][%z:2] : f32[4][4][2] }", "2 index tiles beside sections"},
+        {P K "%q = load %u[%k4][%z][%z:2] : f32[2][2] }", "has an index i64[2][2] for axis 0"},
+        {P K "%q = extract %m[%k] : f32[4] }", "has an index tile on a tile"},
+        {P K "%q = gather %m, %t axis 0 : f32[4] }", "by an index i32[4]"},
+        {P K "%q = gather %m, %k3 axis 0 : f32[4] }", "gives f32[4] by an index i64[3]"},
+        {P K "%q = gather %m, %k axis 1 : f32[4] }", "from axis 1 of f32[4]"},
+        {P K "%q = atomic %v[%z][%k], %m : f32[4] }", "add, min, max, and, or, xor, xchg or cas is missing"},
+        {P K "%q = atomic min %v[%z][%k], %m : f32[4] }", "min does not exist on f32"},
+        {P K "%q = atomic add %v[%z][%k], %t : f32[4] }", "takes i32[4] for a tile f32[4]"},
+        {P K "%q = atomic cas %v[%z][%k], %m : f32[4] }", "`,` is missing"},
+        {P K "%q = atomic_load release %v[%z][%z] : f32 }", "release: a load"},
+        {P K "atomic_store acquire %v[%z][%z], %f }", "acquire: a store"},
+        {P K "%q = atomic_load %v[%z][%k] fill %m : f32[4] }", "fill or mask that it cannot have"},
+        {P K "%q = reduce_fn %m axis 0 : f32[1] (%u0: f32, %w0: f32) { "
+           "%l = atomic add %v[%z][%z], %u0 : f32 yield %l } }", "with an effect"},
         {P "%q = broadcast %m : f32[5] }", "axis 0"},
         {P "%q = broadcast %m : f32 }", "lowers the rank"},
         {P "%q = broadcast %m : i32[4] }", "changes the element type"},
@@ -779,6 +812,20 @@ static void test_effects(void **state)
     assert_true(kl_conflict(f, r, s));
     assert_true(kl_conflict(f, s, r));
     assert_false(kl_conflict(f, r, r));
+    f->may_alias = false; /* an atomic: relaxed on its own array, else on all */
+    f = must_read(w, "fn t(%x: array<i32,1> x, %y: array<i32,1> y, %i: i32 i) {\n"
+                     "  %z = const 0 : i64\n"
+                     "  %v = view %y, %z [%z] stride [%z] : array<i32,1>\n"
+                     "  %a = atomic add %v[%z], %i : i32\n"
+                     "  %b = atomic_load acquire %v[%z] : i32\n"
+                     "  atomic_store %v[%z], %b\n"
+                     "}");
+    r = kl_effect(f, find_op(f, KL_OP_atomic));
+    assert_true(r.read == 2 && r.write == 2);
+    r = kl_effect(f, find_op(f, KL_OP_atomic_store));
+    assert_true(r.read == 0 && r.write == 2);
+    r = kl_effect(f, find_op(f, KL_OP_atomic_load));
+    assert_true(r.read == UINT64_MAX && r.write == UINT64_MAX);
     world_free(w);
 }
 

@@ -18,6 +18,8 @@ struct dimension {
     struct num first, extent, stride;
     int64_t c[KL_MAX_RANK]; /* of the loops */
     uint32_t nloop, loop;   /* how many it follows, and the last of them */
+    const char *index;      /* an index tile's element instead of all that */
+    uint32_t level;         /* of the index: how many loops it depends on */
 };
 
 struct build {
@@ -84,15 +86,28 @@ static void describe(struct build *b, const struct map *m)
     kl_val base = kl_arg(f, b->v, 0);
     const struct kl_type *t = kl_type_of(f, base);
     int64_t pitch = 1;
+    struct opnd index[C_OPNDS];
+    uint32_t k = 0;
+    kl_c_indices(f, b->v, m, index);
     b->n = in->attr.access.n;
     for (uint32_t d = 0, axis = 0; d < b->n; d++) {
         struct dimension *x = &b->d[d];
         int64_t step = f->aux[in->attr.access.at + d];
-        x->first = scalar(b->g, kl_arg(f, b->v, 1 + d));
+        bool is_index = kl_access_index(f, b->v, d);
+        if (is_index) {
+            const struct opnd *o = &index[k++];
+            x->index = kl_c_value(b->s, o->v, &o->m);
+            if (x->index[0] == '-' || (x->index[0] >= '0' && x->index[0] <= '9'))
+                x->index = kl_printf(b->g->a, "((i64)%s)", x->index);
+            x->level = kl_c_level(kl_type_of(f, o->v), &o->m);
+        } else {
+            x->first = scalar(b->g, kl_arg(f, b->v, 1 + d));
+        }
         if (t->kind == KL_T_ARRAY) {
             x->extent = scalar(b->g, kl_arg(f, base, 2 + d));
             x->stride = scalar(b->g, kl_arg(f, base, 2 + b->n + d));
         }
+        axis += is_index;
         if (!step)
             continue;
         const struct ix *ix = &m->x[axis++];
@@ -162,6 +177,8 @@ static const char *place(struct build *b, const char *base, uint32_t level)
         mult[a] = known(0);
     for (uint32_t d = 0; d < b->n; d++) {
         const struct dimension *x = &b->d[d];
+        if (x->index)
+            continue;
         at = sum(g, at, product(g, x->first, x->stride));
         for (uint32_t a = 0; a < s->rank; a++)
             if (x->c[a])
@@ -175,6 +192,14 @@ static const char *place(struct build *b, const char *base, uint32_t level)
         at = known(0);
     }
     bool inner = s->rank && level == s->rank;
+    struct num apart = known(0); /* by indices of the innermost loop */
+    for (uint32_t d = 0; d < b->n; d++) {
+        const struct dimension *x = &b->d[d];
+        if (x->index) {
+            struct num *to = inner && x->level == s->rank ? &apart : &at;
+            *to = sum(g, *to, product(g, (struct num){false, 0, x->index}, x->stride));
+        }
+    }
     for (uint32_t a = 0; a < s->rank; a++) {
         if (a == last && inner)
             continue;
@@ -189,6 +214,12 @@ static const char *place(struct build *b, const char *base, uint32_t level)
         const char *row = kl_c_temp(g, kl_printf(g->a, "%s_r", b->stem));
         kl_c_put(s, last, "%s *const %s = %s + %s;", type, row, base, num_text(g, at));
         base = row;
+    }
+    if (!(apart.known && apart.c == 0)) {
+        if (!(mult[last].known && mult[last].c == 0))
+            apart = sum(g, apart, product(g, (struct num){false, 0, kl_printf(g->a, "((i64)(%s))", s->at)},
+                                          mult[last]));
+        return kl_printf(g->a, "%s[%s]", base, num_text(g, apart));
     }
     if (mult[last].known && mult[last].c == 1)
         return kl_printf(g->a, "%s[%s]", base, s->at);
@@ -257,11 +288,20 @@ static void inside(struct build *b, struct acc *acc)
 {
     struct gen *g = b->g;
     struct site *s = b->s;
-    const char *flags = NULL, *rows = NULL, *mixed = NULL, *boxes = NULL;
+    const char *flags = NULL, *rows = NULL, *mixed = NULL, *boxes = NULL, *must = NULL;
     const struct dimension *along = NULL; /* follows the innermost loop alone */
     bool inner = s->rank && acc->level == s->rank;
     for (uint32_t d = 0; d < b->n; d++) {
         const struct dimension *x = &b->d[d];
+        if (x->index) {
+            if (x->extent.known && x->extent.c == INT64_MAX)
+                continue;
+            const char *in = kl_printf(g->a, "kl_in(%s, %s)", kl_c_bare(g->a, x->index),
+                                       num_text(g, x->extent));
+            const char **to = !inner ? &flags : x->level == s->rank ? &must : &rows;
+            *to = both(g, *to, in);
+            continue;
+        }
         if (always(b, x))
             continue;
         const char *test =
@@ -279,6 +319,7 @@ static void inside(struct build *b, struct acc *acc)
             rows = both(g, rows, in_range(g, s->iv[x->loop], lo, hi));
         }
     }
+    acc->must = must && strchr(must, '&') ? kl_printf(g->a, "(%s)", must) : must;
     if (!inner) {
         acc->inside = flags;
         return;
@@ -307,10 +348,14 @@ static void inside(struct build *b, struct acc *acc)
 const struct acc *kl_c_access(struct site *s, kl_val v, const struct map *m)
 {
     struct gen *g = s->g;
+    bool apart = false; /* the two bodies have their own names for an index of the innermost loop */
+    struct opnd index[C_OPNDS];
+    for (uint32_t i = kl_c_indices(g->f, v, m, index); i-- > 0;)
+        apart |= s->rank && kl_c_level(kl_type_of(g->f, index[i].v), &index[i].m) == s->rank;
     struct {
         uint64_t id;
         struct map m;
-    } key = {v.id, *m};
+    } key = {v.id | (apart && s->checked ? UINT64_C(1) << 32 : 0), *m};
     bool isnew;
     uint32_t *at = kl_map_put(&s->accs, &key, sizeof key, &isnew);
     if (!isnew)
@@ -328,7 +373,9 @@ const struct acc *kl_c_access(struct site *s, kl_val v, const struct map *m)
     describe(&b, m);
     acc->safe = true;
     for (uint32_t d = 0; d < b.n; d++) {
-        acc->safe &= !(b.d[d].extent.known && b.d[d].extent.c == INT64_MAX);
+        acc->safe &= !b.d[d].index && !(b.d[d].extent.known && b.d[d].extent.c == INT64_MAX);
+        if (acc->level < b.d[d].level)
+            acc->level = b.d[d].level;
         for (uint32_t a = 0; a < s->rank; a++)
             if (b.d[d].c[a] && acc->level < a + 1)
                 acc->level = a + 1;

@@ -191,18 +191,37 @@ static void emit_view(struct gen *g, kl_val v)
 static void emit_store(struct gen *g, kl_val v)
 {
     const struct kl_ins *in = kl_in(g->f, v);
-    uint32_t k = 1u + in->attr.access.n;
+    uint32_t k = 1u + in->attr.access.n, takes = kl_access_values(in);
     struct site s;
     struct map m = {0};
     kl_c_site(&s, g, NULL);
-    const char *cond = NULL, *x = kl_c_value(&s, kl_arg(g->f, v, k), &m);
+    const char *cond = NULL, *x = NULL, *y = NULL;
+    if (takes)
+        x = kl_c_value(&s, kl_arg(g->f, v, k++), &m);
+    if (takes > 1)
+        y = kl_c_value(&s, kl_arg(g->f, v, k++), &m);
     const struct acc *acc = kl_c_access(&s, v, &m);
+    const char *in_it = kl_c_condition(&s, acc);
     if (in->attr.access.flags & KL_ACC_MASK)
-        cond = kl_c_value(&s, kl_arg(g->f, v, k + 1), &m);
-    if (acc->inside)
-        cond = cond ? kl_printf(g->a, "%s & %s", acc->inside, cond) : acc->inside;
+        cond = kl_c_value(&s, kl_arg(g->f, v, k), &m);
+    if (in_it)
+        cond = cond ? kl_printf(g->a, "%s & %s", in_it, cond) : in_it;
     kl_c_comment(g, in->loc);
     flush(g, &s);
+    if (kl_is_atomic(in->op)) {
+        const char *call = kl_c_atomic(g, v, acc->place, x, y);
+        if (in->type.id && kl_c_used(g->f, v)) {
+            g->val[v.id].text = kl_c_temp(g, "old");
+            kl_c_line(g, "const %s %s = %s%s%s%s;",
+                      kl_c_local((enum kl_elem)kl_type_of(g->f, v)->elem), g->val[v.id].text,
+                      cond ? cond : "", cond ? " ? " : "", call, cond ? " : 0" : "");
+            return;
+        }
+        if (cond)
+            kl_c_line(g, "if (%s)", kl_c_bare(g->a, cond));
+        kl_c_line(g, "%s%s;", cond ? "    " : "", call);
+        return;
+    }
     if (cond)
         kl_c_line(g, "if (%s)", kl_c_bare(g->a, cond));
     kl_c_line(g, "%s%s = %s;", cond ? "    " : "", acc->place, kl_c_bare(g->a, x));
@@ -215,7 +234,10 @@ static void emit_scalar(struct gen *g, kl_val v)
     g->loc = in->loc;
     switch (in->op) {
     case KL_OP_view: emit_view(g, v); return;
-    case KL_OP_store: emit_store(g, v); return;
+    case KL_OP_store:
+    case KL_OP_atomic:
+    case KL_OP_atomic_load:
+    case KL_OP_atomic_store: emit_store(g, v); return;
     case KL_OP_program_id: x->text = kl_printf(g->a, "pid%d", (int)in->attr.index); return;
     case KL_OP_num_programs: x->text = kl_printf(g->a, "grid[%d]", (int)in->attr.index); return;
     case KL_OP_num_sms: x->text = "grid[3]"; return;

@@ -61,6 +61,7 @@ struct opnd {
     kl_val v;
     struct map m;
 };
+enum { C_OPNDS = KL_MAX_DIMS + 4 }; /* most that an instruction reads in a loop */
 
 /* ---- steps ---- */
 
@@ -86,7 +87,7 @@ struct touch {
 
 enum root_kind {
     R_PUT,   /* src into buffer buf; if v is set, v's own value into its own buffer */
-    R_STORE, /* v: a store or insert */
+    R_STORE, /* v: a store or insert; an atomic, whose old values go into buf if it has one */
     R_RED    /* v: an order-free reduction of src, into buf if it has more than one element */
 };
 
@@ -188,7 +189,9 @@ kl_val kl_c_strip(const struct gen *g, kl_val v);
 bool kl_c_static_part(const kl_fn *f, kl_val v);
 /* Operands that an inlined value of more than one element reads in a loop, and their
  * indices.  UINT32_MAX: they are not linear in the loops (a reshape that joins axes). */
-uint32_t kl_c_operands(const struct gen *g, kl_val v, const struct map *m, struct opnd out[4]);
+uint32_t kl_c_operands(const struct gen *g, kl_val v, const struct map *m, struct opnd out[C_OPNDS]);
+/* The index tiles of an access, in order, and their indices. */
+uint32_t kl_c_indices(const kl_fn *f, kl_val v, const struct map *m, struct opnd out[C_OPNDS]);
 /* Index of a tile in the nest that walks its elements in order. */
 struct map kl_c_walk(const struct kl_type *t);
 /* The axes of a nest that walks a tile. */
@@ -250,6 +253,7 @@ struct acc {
     const char *place;   /* the element */
     const char *inside;  /* condition; NULL: always */
     const char *lo, *hi; /* innermost loop: inside from lo up to hi; NULL: no limit */
+    const char *must;    /* condition on an index of the innermost loop; NULL: none */
     bool mixed;          /* further conditions, element by element */
     bool safe;           /* may be read wherever it is inside, whatever the mask says */
 };
@@ -266,6 +270,13 @@ bool kl_c_reads_put(struct site *s, kl_val v, const struct map *m);
 void kl_c_remember(struct site *s, kl_val v, const struct map *m, const char *text);
 /* An access of load, store, inside, extract or insert v. */
 const struct acc *kl_c_access(struct site *s, kl_val v, const struct map *m);
+/* The condition that has to be tested here; NULL: none. */
+const char *kl_c_condition(const struct site *s, const struct acc *acc);
+/* How many loops an index depends on. */
+uint32_t kl_c_level(const struct kl_type *t, const struct map *m);
+/* An atomic v on `place`, with its operands (the second one of cas). */
+const char *kl_c_atomic(struct gen *g, kl_val v, const char *place, const char *x, const char *y);
+bool kl_c_used(const kl_fn *f, kl_val v); /* is it an operand of anything? */
 const char *kl_c_buf_place(struct site *s, uint32_t buf, const struct ix *lin);
 const char *kl_c_bare(kl_arena *a, const char *x); /* without parentheses around all of it */
 const char *kl_c_convert(kl_arena *a, enum kl_elem to, enum kl_elem from, const char *x);

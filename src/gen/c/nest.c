@@ -82,17 +82,32 @@ static void emit_store(struct emit *e, const struct root *r)
 {
     struct gen *g = e->g;
     const struct kl_ins *in = kl_in(g->f, r->v);
-    uint32_t k = 1u + in->attr.access.n;
+    uint32_t k = 1u + in->attr.access.n, takes = kl_access_values(in);
     const struct acc *acc = kl_c_access(&e->s, r->v, &r->at);
-    const char *x = kl_c_value(&e->s, kl_arg(g->f, r->v, k), &r->at), *cond = NULL;
-    if (in->op == KL_OP_store && in->attr.access.flags & KL_ACC_MASK)
-        cond = kl_c_value(&e->s, kl_arg(g->f, r->v, k + 1), &r->at);
-    bool inner = e->s.rank && acc->level == e->s.rank;
-    if (acc->inside && (!inner || e->s.checked))
-        cond = cond ? kl_printf(g->a, "%s & %s", acc->inside, cond) : acc->inside;
+    const char *x[2] = {NULL, NULL}, *cond = NULL, *in_it = kl_c_condition(&e->s, acc);
+    for (uint32_t i = 0; i < takes; i++)
+        x[i] = kl_c_value(&e->s, kl_arg(g->f, r->v, k++), &r->at);
+    if (in->op != KL_OP_insert && in->attr.access.flags & KL_ACC_MASK)
+        cond = kl_c_value(&e->s, kl_arg(g->f, r->v, k), &r->at);
+    if (in_it)
+        cond = cond ? kl_printf(g->a, "%s & %s", in_it, cond) : in_it;
+    if (kl_is_atomic(in->op)) {
+        const char *call = kl_c_atomic(g, r->v, acc->place, x[0], x[1]);
+        if (r->buf) {
+            struct ix lin = kl_c_linear(r->brank, r->bdim, &r->to);
+            const char *to = kl_c_buf_place(&e->s, r->buf, &lin);
+            body(e, cond ? kl_printf(g->a, "%s = %s ? %s : 0;", to, cond, call)
+                         : kl_printf(g->a, "%s = %s;", to, call));
+            return;
+        }
+        if (cond)
+            body(e, kl_printf(g->a, "if (%s)", kl_c_bare(g->a, cond)));
+        body(e, kl_printf(g->a, "%s%s;", cond ? "    " : "", call));
+        return;
+    }
     if (cond)
         body(e, kl_printf(g->a, "if (%s)", kl_c_bare(g->a, cond)));
-    body(e, kl_printf(g->a, "%s%s = %s;", cond ? "    " : "", acc->place, kl_c_bare(g->a, x)));
+    body(e, kl_printf(g->a, "%s%s = %s;", cond ? "    " : "", acc->place, kl_c_bare(g->a, x[0])));
 }
 
 /* An order-free fold: the text of op on two elements. */
@@ -175,8 +190,10 @@ static void count_roots(struct emit *e)
             kl_c_count_operands(&e->s, r->v, &r->at);
         } else if (r->kind == R_STORE) {
             const struct kl_ins *in = kl_in(f, r->v);
-            for (uint32_t k = 1u + in->attr.access.n; k < in->nargs; k++)
-                kl_c_count(&e->s, kl_arg(f, r->v, k), &r->at);
+            if (in->op == KL_OP_insert)
+                kl_c_count(&e->s, kl_arg(f, r->v, 1u + in->attr.access.n), &r->at);
+            else
+                kl_c_count_operands(&e->s, r->v, &r->at);
         } else {
             kl_c_count(&e->s, r->src, &r->at);
         }

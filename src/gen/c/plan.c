@@ -13,7 +13,7 @@
 #include "gen/c/plan.h"
 /* ---- scalars ---- */
 
-static void plan_scalar(struct plan *p, kl_val v)
+void kl_c_plan_scalar(struct plan *p, kl_val v)
 {
     struct kl_effect eff = kl_effect(p->f, v);
     kl_c_finish_args(p, v);
@@ -53,7 +53,12 @@ static void reads(struct plan *p, kl_val v, const struct map *m, const struct ne
             kl_c_touch(p, into, kl_c_buffer(p, u), 0, false, false, false);
         return;
     }
-    struct opnd o[4];
+    if (kl_in(p->f, v)->op == KL_OP_gather) {
+        u = kl_c_strip(p->g, kl_arg(p->f, v, 0));
+        if (gv(p, u)->mat)
+            kl_c_touch(p, into, kl_c_buffer(p, u), 0, false, false, false);
+    }
+    struct opnd o[C_OPNDS];
     uint32_t k = kl_c_operands(p->g, v, m, o);
     for (uint32_t i = 0; k != UINT32_MAX && i < k; i++)
         reads(p, o[i].v, &o[i].m, n, into, seen);
@@ -139,11 +144,14 @@ static void plan_step(struct plan *p, kl_val v)
         kl_val value = kl_arg(p->f, v, 1u + in->attr.access.n);
         struct root r = {.kind = R_STORE, .v = v};
         if (gv(p, value)->one)
-            plan_scalar(p, v);
+            kl_c_plan_scalar(p, v);
         else
             kl_c_add_root(p, r, kl_type_of(p->f, value), gv(p, v)->pos);
         return;
     }
+    case KL_OP_atomic:
+    case KL_OP_atomic_load:
+    case KL_OP_atomic_store: kl_c_plan_atomic(p, v); return;
     case KL_OP_reduce: kl_c_plan_reduce(p, v); return;
     case KL_OP_reduce_fn:
     case KL_OP_scan: kl_c_plan_fold(p, v); return;
@@ -190,7 +198,7 @@ void kl_c_plan_block(struct plan *p, kl_blk blk, steps *out, const uint32_t *yie
         else if (how == C_STEP)
             plan_step(p, v);
         else if (how == C_SCALAR || x->one)
-            plan_scalar(p, v);
+            kl_c_plan_scalar(p, v);
         else if (x->turn)
             kl_c_plan_turn(p, v);
         else if (x->mat)
@@ -302,7 +310,7 @@ static void demand(struct plan *p, kl_val v)
         kl_c_mark(p, kl_arg(p->f, v, 0));
     if (in->op == KL_OP_extract && !kl_c_static_part(p->f, v))
         kl_c_mark(p, kl_arg(p->f, v, 0));
-    if (in->op == KL_OP_extract && x->one)
+    if ((in->op == KL_OP_extract && x->one) || in->op == KL_OP_gather)
         kl_c_mark(p, kl_arg(p->f, v, 0));
     if (turns(p, v)) {
         kl_c_mark(p, kl_arg(p->f, v, 0));

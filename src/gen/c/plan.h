@@ -81,4 +81,9 @@ void kl_c_plan_turn(struct plan *p, kl_val v);
 void kl_c_plan_cat(struct plan *p, kl_val v);
 void kl_c_plan_insert(struct plan *p, kl_val v);
 
+/* ---- plan.c, atomic.c ---- */
+
+void kl_c_plan_scalar(struct plan *p, kl_val v);
+void kl_c_plan_atomic(struct plan *p, kl_val v);
+
 #endif

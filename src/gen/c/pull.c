@@ -23,6 +23,8 @@ bool kl_c_unit_stride(const kl_fn *f, kl_val v)
     uint32_t n = in->attr.access.n;
     for (uint32_t d = n; d-- > 0;) {
         int64_t stride, step = f->aux[in->attr.access.at + d];
+        if (kl_access_index(f, v, d))
+            return false;
         if (step)
             return kl_c_const_of(f, kl_arg(f, view, 2 + n + d), &stride) && step * stride == 1;
     }
@@ -158,6 +160,8 @@ static bool same_place(const kl_fn *f, kl_val load, kl_val store)
     uint32_t n = l->attr.access.n;
     if (s->op != KL_OP_store || n != s->attr.access.n)
         return false;
+    if (kl_access_indices(f, load)) /* two elements may be one place */
+        return false;
     for (uint32_t i = 0; i <= n; i++) {
         kl_val a = kl_arg(f, load, i), b = kl_arg(f, store, i);
         int64_t x, y;
@@ -229,7 +233,7 @@ static bool pull_operands(struct pull *c, kl_val v, const struct map *m)
 {
     struct plan *p = c->p;
     const struct kl_ins *in = kl_in(p->f, v);
-    struct opnd o[4];
+    struct opnd o[C_OPNDS];
     uint32_t n = kl_c_operands(p->g, v, m, o);
     for (uint32_t i = 0; i < in->nargs; i++) { /* subscripts, extents */
         kl_val a = kl_arg(p->f, v, i);
@@ -257,6 +261,13 @@ static bool pull_operands(struct pull *c, kl_val v, const struct map *m)
         if (!c->dry && gv(p, u)->mat)
             kl_c_touch(p, c->s, kl_c_buffer(p, u), c->root, false, false, false);
         return true;
+    }
+    if (in->op == KL_OP_gather) {
+        kl_val u = kl_c_strip(p->g, kl_arg(p->f, v, 0));
+        if (kl_c_unfinished(p, u))
+            return false;
+        if (!c->dry && gv(p, u)->mat)
+            kl_c_touch(p, c->s, kl_c_buffer(p, u), c->root, false, false, false);
     }
     for (uint32_t i = 0; i < n; i++) {
         kl_val a = o[i].v;
@@ -308,6 +319,8 @@ static bool pull_root(struct pull *c, const struct root *r)
 {
     struct plan *p = c->p;
     if (r->kind == R_PUT && r->v.id)
+        return pull_operands(c, r->v, &r->at);
+    if (r->kind == R_STORE && kl_in(p->f, r->v)->op != KL_OP_insert)
         return pull_operands(c, r->v, &r->at);
     if (r->kind == R_STORE) {
         const struct kl_ins *in = kl_in(p->f, r->v);
@@ -380,7 +393,7 @@ void kl_c_add_root(struct plan *p, struct root r, const struct kl_type *space, u
     struct pull c = {p, n, p->open, n->root.n, false, {.a = p->a}};
     uint32_t own = p->loads.n;
     pull_root(&c, &r);
-    if (r.kind == R_STORE && kl_in(p->f, r.v)->op == KL_OP_store) {
+    if (r.kind == R_STORE && kl_in(p->f, r.v)->op != KL_OP_insert) {
         struct kl_effect eff = kl_effect(p->f, r.v);
         for (uint32_t i = own; i < p->loads.n; i++) /* an overlapping update in place */
             if (kl_conflict(p->f, eff, kl_effect(p->f, p->loads.v[i])) &&
@@ -392,7 +405,8 @@ void kl_c_add_root(struct plan *p, struct root r, const struct kl_type *space, u
     }
     if (r.buf) {
         struct ix lin = kl_c_linear(r.brank, r.bdim, &r.to);
-        kl_c_touch(p, p->open, r.buf, n->root.n, true, r.kind != R_STORE,
+        kl_c_touch(p, p->open, r.buf, n->root.n, true,
+                   r.kind != R_STORE || kl_is_atomic(kl_in(p->f, r.v)->op),
                    r.kind == R_PUT && kl_c_is_walk(n, &lin));
     }
     kl_push(p->a, &n->root, r);

@@ -131,16 +131,36 @@ static bool reshape_map(const struct kl_type *from, const struct kl_type *to, co
     return true;
 }
 
-static uint32_t access_operands(const kl_fn *f, kl_val v, const struct map *m, struct opnd out[4])
+uint32_t kl_c_indices(const kl_fn *f, kl_val v, const struct map *m, struct opnd out[C_OPNDS])
+{
+    bool scattered = kl_access_scattered(f, v);
+    uint32_t n = 0, axis = 0;
+    for (uint32_t d = 0; d < kl_in(f, v)->attr.access.n; d++) {
+        bool index = kl_access_index(f, v, d);
+        if (index) {
+            out[n].v = kl_arg(f, v, 1 + d);
+            if (scattered)
+                out[n].m = *m;
+            else
+                out[n].m = (struct map){.x[0] = m->x[axis]};
+            n++;
+        }
+        axis += index || kl_access_step(f, v, d) != 0;
+    }
+    return n;
+}
+
+/* Index tiles, values, fill, mask. */
+static uint32_t access_operands(const kl_fn *f, kl_val v, const struct map *m, struct opnd out[C_OPNDS])
 {
     const struct kl_ins *in = kl_in(f, v);
-    uint32_t n = 0;
+    uint32_t n = kl_c_indices(f, v, m, out);
     for (uint32_t k = 1u + in->attr.access.n; k < in->nargs; k++)
         out[n++] = (struct opnd){kl_arg(f, v, k), *m};
     return n;
 }
 
-uint32_t kl_c_operands(const struct gen *g, kl_val v, const struct map *m, struct opnd out[4])
+uint32_t kl_c_operands(const struct gen *g, kl_val v, const struct map *m, struct opnd out[C_OPNDS])
 {
     const kl_fn *f = g->f;
     const struct kl_ins *in = kl_in(f, v);
@@ -150,9 +170,13 @@ uint32_t kl_c_operands(const struct gen *g, kl_val v, const struct map *m, struc
             out[i] = (struct opnd){kl_arg(f, v, i), *m};
         return in->nargs;
     }
-    if (in->op == KL_OP_load)
+    if (in->op == KL_OP_load || in->op == KL_OP_store || in->op == KL_OP_inside || kl_is_atomic(in->op))
         return access_operands(f, v, m, out);
-    if (!in->nargs || in->op == KL_OP_inside || in->op == KL_OP_argmax || in->op == KL_OP_argmin)
+    if (in->op == KL_OP_gather) { /* the other one is read from its buffer */
+        out[0] = (struct opnd){kl_arg(f, v, 1), *m};
+        return 1;
+    }
+    if (!in->nargs || in->op == KL_OP_argmax || in->op == KL_OP_argmin)
         return 0; /* argmax of an axis of size 1 is 0 */
     out[0].v = kl_arg(f, v, 0);
     memset(&out[0].m, 0, sizeof out[0].m);

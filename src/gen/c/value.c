@@ -49,7 +49,7 @@ static uint32_t level_of_ix(const struct ix *x)
     return level;
 }
 
-static uint32_t level_of(const struct kl_type *t, const struct map *m)
+uint32_t kl_c_level(const struct kl_type *t, const struct map *m)
 {
     uint32_t level = 0;
     for (uint32_t d = 0; d < t->rank; d++) {
@@ -65,7 +65,7 @@ static struct key key_of(struct site *s, kl_val *v, const struct map *m, uint32_
     const struct kl_type *t = kl_type_of(s->g->f, *v);
     kl_val u = kl_c_strip(s->g, *v);
     struct key k = {.id = v->id, .m = *m};
-    *level = level_of(t, m);
+    *level = kl_c_level(t, m);
     if (s->g->val[u.id].mat) {
         memset(&k.m, 0, sizeof k.m);
         k.m.x[0] = kl_c_linear(t->rank, t->dim, m);
@@ -106,10 +106,16 @@ bool kl_c_reads_put(struct site *s, kl_val v, const struct map *m)
 
 void kl_c_count_operands(struct site *s, kl_val v, const struct map *m)
 {
-    struct opnd o[4];
+    struct opnd o[C_OPNDS];
+    const struct kl_ins *in = kl_in(s->g->f, v);
+    bool access = kl_ops[in->op].attr == KL_A_ACCESS;
     uint32_t n = kl_c_operands(s->g, v, m, o);
-    for (uint32_t i = 0; n != UINT32_MAX && i < n; i++)
+    uint32_t index = access ? kl_access_indices(s->g->f, v) : in->op == KL_OP_gather;
+    for (uint32_t i = 0; n != UINT32_MAX && i < n; i++) {
         kl_c_count(s, o[i].v, &o[i].m);
+        if (i < index) /* for the place, and for being inside */
+            kl_c_count(s, o[i].v, &o[i].m);
+    }
 }
 
 void kl_c_count(struct site *s, kl_val v, const struct map *m)
@@ -319,13 +325,11 @@ static const char *load_text(struct site *s, kl_val v, const struct map *m)
     const char *elem = e == KL_bool ? kl_printf(g->a, "(%s != 0)", acc->place) : acc->place;
     const char *fill = kl_c_const(g->a, e, 0), *mask = NULL, *cond = NULL;
     uint32_t k = 1u + in->attr.access.n;
-    bool inner = s->rank && acc->level == s->rank;
     if (in->op == KL_OP_load && in->attr.access.flags & KL_ACC_FILL)
         fill = kl_c_value(s, kl_arg(g->f, v, k++), m);
     if (in->op == KL_OP_load && in->attr.access.flags & KL_ACC_MASK)
         mask = kl_c_value(s, kl_arg(g->f, v, k), m);
-    if (acc->inside && (!inner || s->checked))
-        cond = acc->inside;
+    cond = kl_c_condition(s, acc);
     if (mask && !cond && acc->safe) { /* read always, so that it needs no masked load */
         const char *t = kl_c_temp(g, "t");
         kl_c_put(s, acc->level, "const %s %s = %s;", kl_c_local(e), t, elem);
@@ -335,6 +339,41 @@ static const char *load_text(struct site *s, kl_val v, const struct map *m)
     if (mask)
         cond = cond ? kl_printf(g->a, "%s & %s", cond, mask) : mask;
     return cond ? kl_printf(g->a, "%s ? %s : %s", cond, elem, fill) : elem;
+}
+
+const char *kl_c_condition(const struct site *s, const struct acc *acc)
+{
+    bool inner = s->rank && acc->level == s->rank;
+    const char *in = inner && !s->checked ? NULL : acc->inside;
+    return !in ? acc->must : !acc->must ? in : kl_printf(s->g->a, "%s & %s", in, acc->must);
+}
+
+/* An element of a tile in a buffer, by its number along one axis; 0 if there is none. */
+static const char *gather_text(struct site *s, kl_val v, const struct map *m)
+{
+    struct gen *g = s->g;
+    const kl_fn *f = g->f;
+    kl_val base = kl_arg(f, v, 0), u = kl_c_strip(g, base);
+    const struct kl_type *t = kl_type_of(f, base);
+    enum kl_elem e = (enum kl_elem)t->elem;
+    int64_t axis = kl_in(f, v)->attr.index, pitch = 1;
+    const char *i = kl_c_value(s, kl_arg(f, v, 1), m), *place;
+    for (uint32_t d = t->rank; d-- > (uint32_t)axis + 1;)
+        pitch *= t->dim[d];
+    if (g->val[u.id].one) {
+        place = g->val[base.id].text;
+    } else {
+        struct map rest = *m;
+        rest.x[axis] = (struct ix){{0}, 0};
+        struct ix lin = kl_c_linear(t->rank, t->dim, &rest);
+        const char *name = kl_c_bufname(g, g->val[u.id].buf);
+        place = kl_printf(g->a, "%s[(i64)%s * %lld + %s]", name, i, (long long)pitch,
+                          ix_text(s, &lin, true));
+        if (e == KL_bool)
+            place = kl_printf(g->a, "(%s != 0)", place);
+    }
+    return kl_printf(g->a, "kl_in(%s, %u) ? %s : %s", kl_c_bare(g->a, i), t->dim[axis], place,
+                     kl_c_const(g->a, e, 0));
 }
 
 /* Does the loop run inside of the same limits anyway, as an access to memory has them? */
@@ -355,7 +394,7 @@ static const char *expr(struct site *s, kl_val v, const struct map *m)
 {
     struct gen *g = s->g;
     const struct kl_ins *in = kl_in(g->f, v);
-    struct opnd o[4];
+    struct opnd o[C_OPNDS];
     switch (in->op) {
     case KL_OP_const:
         return kl_c_const(g->a, (enum kl_elem)kl_type_of(g->f, v)->elem, in->attr.bits);
@@ -367,8 +406,12 @@ static const char *expr(struct site *s, kl_val v, const struct map *m)
         break;
     case KL_OP_inside: {
         const struct acc *acc = kl_c_access(s, v, m);
-        return acc->inside && !is_known_inside(s, acc) ? acc->inside : "1";
+        const char *x = acc->inside && !is_known_inside(s, acc) ? acc->inside : NULL;
+        if (x && acc->must)
+            return kl_printf(g->a, "%s & %s", acc->must, x);
+        return x ? x : acc->must ? acc->must : "1";
     }
+    case KL_OP_gather: return gather_text(s, v, m);
     case KL_OP_argmax:
     case KL_OP_argmin: return "0";
     case KL_OP_insert: { /* one element: replaced if the place is inside */

@@ -44,16 +44,14 @@ static struct kl_finding *record(struct kl_run *r, const struct kl_step *s, enum
 }
 
 /* Index of a tile's element along each dimension of the array. */
-static void coordinates(const struct kl_access *ac, uint64_t lane, int64_t *at)
+void kl_coordinates(const struct kl_access *ac, uint64_t lane, int64_t *at)
 {
-    uint32_t axis = ac->naxis;
-    for (uint32_t d = ac->ndim; d-- > 0;) {
-        at[d] = *ac->start[d];
-        if (axis && ac->axis_dim[axis - 1] == d) {
-            uint64_t n = ac->axis_n[--axis];
-            at[d] = kl_wadd(at[d], kl_wmul((int64_t)(lane % n), ac->step[d]));
-            lane /= n;
-        }
+    for (uint32_t d = 0; d < ac->ndim; d++) {
+        uint64_t i = lane / ac->div[d] % ac->mod[d];
+        if (ac->index[d])
+            at[d] = ac->start[d][i];
+        else
+            at[d] = kl_wadd(*ac->start[d], kl_wmul((int64_t)i, ac->step[d]));
     }
 }
 
@@ -71,7 +69,7 @@ static void record_element(struct kl_walk *w, enum kl_code code, uint64_t lane)
     struct kl_finding *g = record(w->r, w->s, code, w->view->root, lane, &isnew);
     if (!isnew)
         return;
-    coordinates(w->ac, lane, g->at);
+    kl_coordinates(w->ac, lane, g->at);
     memcpy(g->ext, w->view->ext, sizeof g->ext);
     g->off = offset(w, g->at);
 }
@@ -117,7 +115,7 @@ static void check_extents(struct kl_walk *w)
         int64_t at[KL_MAX_DIMS];
         if (ac->mask && !ac->mask[lane])
             continue;
-        coordinates(ac, lane, at);
+        kl_coordinates(ac, lane, at);
         bool bad = false;
         for (uint32_t d = 0; d < ac->ndim; d++)
             bad |= index_bad(w, d, at[d]);
@@ -229,19 +227,25 @@ static int by_place(const void *x, const void *y)
     return a->lane < b->lane ? -1 : a->lane > b->lane;
 }
 
-static void check_collisions(struct kl_walk *w)
+/* Elements that were placed: do two of one place differ? */
+static void find_collisions(struct kl_walk *w, struct placed *all, struct placed *end)
 {
     size_t bytes = w->ac->bytes;
-    if (w->s->n < 2 || disjoint(w))
-        return;
-    struct placed *all = kl_temp(w->r, KL_TEMP_C, w->s->n * sizeof *all), *end = all;
-    w->user = &end;
-    kl_walk_rows(w, place_row);
     qsort(all, (size_t)(end - all), sizeof *all, by_place);
     for (struct placed *p = all; p + 1 < end; p++)
         if (p[0].off == p[1].off &&
             memcmp(w->tile + p[0].lane * bytes, w->tile + p[1].lane * bytes, bytes) != 0)
             record_element(w, KL_K1303, p[1].lane);
+}
+
+static void check_collisions(struct kl_walk *w)
+{
+    if (w->s->n < 2 || disjoint(w))
+        return;
+    struct placed *all = kl_temp(w->r, KL_TEMP_C, w->s->n * sizeof *all), *end = all;
+    w->user = &end;
+    kl_walk_rows(w, place_row);
+    find_collisions(w, all, end);
 }
 
 void kl_check_access(struct kl_walk *w)
@@ -253,6 +257,67 @@ void kl_check_access(struct kl_walk *w)
     if (w->write && w->r->checks & KILN_CHECK_BOUNDS)
         check_collisions(w);
     kl_walk_rows(w, check_row);
+}
+
+/* ---- element by element ---- */
+
+/* One element that lies inside the extents: is it in the memory, has it a value? */
+static void check_one(struct kl_walk *w, uint64_t lane, int64_t off, bool reads)
+{
+    const struct kl_mem *m = w->mem;
+    unsigned checks = w->r->checks;
+    if (off < m->first || off > m->last) {
+        if (checks & KILN_CHECK_BOUNDS)
+            record_element(w, unbounded(w) ? KL_K1203 : KL_K1204, lane);
+        return;
+    }
+    if (!m->shadow)
+        return;
+    uint8_t *x = shadow_of(m, off, w->ac->bytes);
+    if (reads && checks & KILN_CHECK_UNINIT && memchr(x, 0, w->ac->bytes))
+        record_element(w, KL_K1401, lane);
+    if (w->write)
+        memset(x, 1, w->ac->bytes);
+}
+
+void kl_check_each(struct kl_walk *w)
+{
+    const struct kl_access *ac = w->ac;
+    uint16_t op = kl_in(w->r->f, w->s->val)->op;
+    bool bounds = w->r->checks & KILN_CHECK_BOUNDS, reads = op != KL_OP_store && op != KL_OP_atomic_store;
+    bool places = bounds && op == KL_OP_store;
+    struct placed *all = places ? kl_temp(w->r, KL_TEMP_C, w->s->n * sizeof *all) : NULL, *end = all;
+    for (uint64_t lane = 0; lane < w->s->n; lane++) {
+        int64_t at[KL_MAX_DIMS];
+        if (ac->mask && !ac->mask[lane])
+            continue;
+        kl_coordinates(ac, lane, at);
+        bool inside = true, bad = false;
+        for (uint32_t d = 0; d < ac->ndim; d++) {
+            inside &= kl_in_extent(at[d], w->view->ext[d]);
+            bad |= index_bad(w, d, at[d]);
+        }
+        if (bad && bounds && !ac->fill && !ac->guarded)
+            record_element(w, w->write ? KL_K1202 : KL_K1201, lane);
+        if (!inside)
+            continue;
+        int64_t off = offset(w, at);
+        check_one(w, lane, off, reads);
+        if (places)
+            *end++ = (struct placed){off, lane};
+    }
+    if (places)
+        find_collisions(w, all, end);
+}
+
+void kl_found_gather(struct kl_run *r, const struct kl_step *s, uint64_t lane, int64_t at)
+{
+    bool isnew;
+    struct kl_finding *g = record(r, s, KL_K1205, UINT32_MAX, lane, &isnew);
+    if (!isnew)
+        return;
+    g->at[0] = at;
+    g->ext[0] = (int64_t)s->u.ax.n;
 }
 
 /* ---- views ---- */
@@ -332,9 +397,8 @@ static void tell_where(const struct kl_run *r, const struct kl_finding *g, struc
             (long long)programs, programs == 1 ? "" : "s", program_text(r, g->program));
     if (lanes) {
         const struct kl_ins *in = kl_in(f, g->val);
-        bool takes = in->op == KL_OP_store || in->op == KL_OP_insert;
-        const struct kl_type *t = takes ? kl_type_of(f, kl_arg(f, g->val, in->attr.access.n + 1u))
-                                        : kl_type_of(f, g->val);
+        bool access = kl_ops[in->op].attr == KL_A_ACCESS;
+        const struct kl_type *t = access ? kl_access_tile(f, g->val) : kl_type_of(f, g->val);
         if (t->rank)
             kl_putf(&b, ", lane %llu of %llu", (unsigned long long)g->lane,
                     (unsigned long long)kl_numel(t));
@@ -348,10 +412,10 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     const struct kl_ins *in = kl_in(f, g->val);
     const char *name = g->root < f->nparam && f->param[g->root].name ? f->param[g->root].name : "?";
     bool write = in->op == KL_OP_store || in->op == KL_OP_insert, lanes = true;
-    const char *verb = write ? "store writes" : "load reads";
+    const char *verb = kl_is_atomic(in->op) ? "atomic reaches" : write ? "store writes" : "load reads";
     kl_span none = {0, 0};
     struct kl_diag *e = NULL;
-    uint32_t n = in->op == KL_OP_view ? 0 : in->attr.access.n;
+    uint32_t n = in->op == KL_OP_view ? 0 : in->op == KL_OP_gather ? 1 : in->attr.access.n;
     const char *at = subscripts(r->a, g->at, n), *ext = subscripts(r->a, g->ext, n);
     /* a view of a view has subscripts of its own, not the parameter's */
     bool inner =
@@ -393,15 +457,21 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
         break;
     case KL_K1205:
         e = kl_diag(d, g->code, g->loc, "%s outside a tile: %s, the sizes are %s",
-                    write ? "assignment writes" : "subscript reads", at, ext);
+                    write                      ? "assignment writes"
+                    : in->op == KL_OP_gather ? "gather reads"
+                                             : "subscript reads",
+                    at, ext);
         break;
     default:
-        e = kl_diag(d, g->code, g->loc, "load reads %s%s%s%s, which nothing wrote", what, at,
+        e = kl_diag(d, g->code, g->loc, "%s %s%s%s%s, which nothing wrote",
+                    kl_is_atomic(in->op) ? "atomic reads" : verb, what, at,
                     inner ? " of a view of " : "", inner ? name : "");
         break;
     }
     tell_where(r, g, e, lanes);
-    if (g->code == KL_K1201)
+    if (kl_is_atomic(in->op) && (g->code == KL_K1201 || g->code == KL_K1202))
+        kl_note(e, none, "nothing happens there; if that is meant, write a mask");
+    else if (g->code == KL_K1201)
         kl_note(e, none,
                 "it reads 0; if that is meant, write load(..., 0), a mask, or test inside(...)");
     else if (g->code == KL_K1202)

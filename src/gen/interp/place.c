@@ -80,6 +80,7 @@ static bool is_fixed(struct placer *p, kl_val v)
     case KL_OP_param: return in->blk.id == KL_BODY.id;
     case KL_OP_program_id: return false;
     case KL_OP_view:
+    case KL_OP_gather:
     case KL_OP_extract: /* findings are counted in each program */
         if (p->r->checks)
             return false;

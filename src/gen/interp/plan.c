@@ -134,13 +134,15 @@ static void plan_access(struct planner *p, kl_val v, struct kl_step *s)
     const struct kl_ins *in = kl_in(f, v);
     struct kl_access *ac = kl_new(p->a, struct kl_access);
     uint32_t n = in->attr.access.n, k = n + 1, axis = 0;
-    bool takes = in->op == KL_OP_store || in->op == KL_OP_insert;
-    const struct kl_type *base = arg_type(p, v, 0);
-    const struct kl_type *tile = takes ? arg_type(p, v, k) : kl_type_of(f, v);
+    uint32_t takes = kl_access_values(in);
+    bool scattered = kl_access_scattered(f, v), each = kl_is_atomic(in->op);
+    const struct kl_type *base = arg_type(p, v, 0), *tile = kl_access_tile(f, v);
     s->u.access = ac;
     s->n = kl_numel(tile);
     if (takes)
         s->in[1] = arg_place(p, v, k++);
+    if (takes > 1)
+        ac->desired = arg_place(p, v, k++);
     ac->ndim = n;
     ac->bytes = elem_bytes(base);
     ac->is_bool = base->elem == KL_bool;
@@ -148,16 +150,30 @@ static void plan_access(struct planner *p, kl_val v, struct kl_step *s)
     for (uint32_t d = 0; d < n; d++) {
         ac->start[d] = arg_place(p, v, 1 + d);
         ac->step[d] = f->aux[in->attr.access.at + d];
-        if (!ac->step[d])
+        ac->div[d] = ac->mod[d] = 1;
+        ac->index[d] = kl_access_index(f, v, d);
+        each |= ac->index[d];
+        if (ac->index[d] && scattered)
+            ac->mod[d] = s->n;
+        if ((!ac->step[d] && !ac->index[d]) || scattered)
             continue;
         KL_CHECK(p->a->env, axis < tile->rank);
+        ac->mod[d] = tile->dim[axis];
+        ac->div[d] = product(tile, axis + 1, tile->rank);
         if (tile->dim[axis] > 1) {
             ac->axis_dim[ac->naxis] = d;
             ac->axis_n[ac->naxis++] = tile->dim[axis];
         }
         axis++;
     }
-    KL_CHECK(p->a->env, axis == tile->rank);
+    KL_CHECK(p->a->env, scattered || axis == tile->rank);
+    ac->how = in->attr.access.how;
+    ac->elem = base->elem;
+    if (each)
+        s->exec = in->op == KL_OP_load    ? kl_do_load_each
+                  : in->op == KL_OP_store ? kl_do_store_each
+                  : in->op == KL_OP_inside ? kl_do_inside_each
+                                           : kl_do_atomic;
     if (in->attr.access.flags & KL_ACC_FILL)
         ac->fill = arg_place(p, v, k++);
     if (in->attr.access.flags & KL_ACC_MASK)
@@ -342,6 +358,12 @@ static void plan_cat(struct planner *p, kl_val v, struct kl_step *s)
     s->u.ax.n2 = arg_type(p, v, 1)->dim[kl_in(p->f, v)->attr.index];
 }
 
+static void plan_gather(struct planner *p, kl_val v, struct kl_step *s)
+{
+    plan_axis(p, v, s, (uint32_t)kl_in(p->f, v)->attr.index);
+    s->u.ax.n2 = kl_type_of(p->f, v)->dim[kl_in(p->f, v)->attr.index];
+}
+
 static void plan_reduce(struct planner *p, kl_val v, struct kl_step *s)
 {
     const struct kl_ins *in = kl_in(p->f, v);
@@ -366,6 +388,10 @@ static const struct {
     [KL_OP_load] = {plan_access, kl_do_load},
     [KL_OP_store] = {plan_access, kl_do_store},
     [KL_OP_inside] = {plan_access, kl_do_inside},
+    [KL_OP_atomic] = {plan_access, kl_do_atomic},
+    [KL_OP_atomic_load] = {plan_access, kl_do_atomic},
+    [KL_OP_atomic_store] = {plan_access, kl_do_atomic},
+    [KL_OP_gather] = {plan_gather, kl_do_gather},
     [KL_OP_extract] = {plan_access, kl_do_extract},
     [KL_OP_insert] = {plan_access, kl_do_insert},
     [KL_OP_broadcast] = {plan_map, kl_do_map},

@@ -41,8 +41,12 @@ struct kl_access {
     uint32_t ndim, naxis;
     uint32_t axis_dim[KL_MAX_RANK];
     uint64_t axis_n[KL_MAX_RANK];
-    int64_t step[KL_MAX_DIMS];   /* 0: scalar subscript */
+    int64_t step[KL_MAX_DIMS];   /* 0: scalar subscript or index tile */
+    bool index[KL_MAX_DIMS];     /* start is a tile */
     const kl_m_i64 *start[KL_MAX_DIMS];
+    uint64_t div[KL_MAX_DIMS], mod[KL_MAX_DIMS]; /* element lane / div % mod along the subscript */
+    const void *desired;         /* cas: the second value */
+    uint8_t how, elem;
     uint32_t bytes; /* of an element */
     bool is_bool;   /* read as 0 or 1 */
     bool guarded;   /* what is outside is chosen away by a select under inside() */
@@ -221,6 +225,8 @@ kl_ew_fn *kl_convert_nan_find(enum kl_elem to);
  * broadcast and permute), reduce.c, dot.c, interp.c. */
 kl_step_fn kl_do_view, kl_do_load, kl_do_store, kl_do_inside, kl_do_extract, kl_do_insert;
 kl_step_fn kl_do_map, kl_do_cat, kl_do_flip;
+/* gather.c: accesses element by element, with index tiles or atomic; gather of a tile */
+kl_step_fn kl_do_load_each, kl_do_store_each, kl_do_inside_each, kl_do_atomic, kl_do_gather;
 kl_step_fn kl_do_reduce, kl_do_fold, kl_do_argmax, kl_do_argmin;
 kl_step_fn kl_do_dot;
 kl_step_fn kl_do_for, kl_do_while, kl_do_if;
@@ -253,10 +259,15 @@ typedef void kl_row_fn(struct kl_walk *w, uint64_t lane, uint64_t n, int64_t off
                        uint64_t b);
 void kl_walk_begin(struct kl_walk *w);
 void kl_walk_rows(struct kl_walk *w, kl_row_fn *row);
+/* Where the element of a lane lies along each dimension of the array. */
+void kl_coordinates(const struct kl_access *ac, uint64_t lane, int64_t *at);
 /* Whether offsets off + [a, b)*es all lie in the memory. */
 bool kl_run_fits(const struct kl_mem *m, int64_t off, int64_t es, uint64_t a, uint64_t b);
 
 /* findings.c */
+/* The same for an access that goes element by element. */
+void kl_check_each(struct kl_walk *w);
+void kl_found_gather(struct kl_run *r, const struct kl_step *s, uint64_t lane, int64_t at);
 void kl_check_access(struct kl_walk *w); /* before the access; marks what a store will write */
 void kl_check_view(struct kl_run *r, const struct kl_step *s);
 void kl_report(struct kl_run *r, kl_diags *d);

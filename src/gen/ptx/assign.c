@@ -313,7 +313,7 @@ static void block(struct pgen *g, kl_blk b)
             flow(g, v);
         else if (kl_is_fold(g->f, v))
             fold(g, v);
-        else if (in->op == KL_OP_store)
+        else if (in->op == KL_OP_store || in->op == KL_OP_atomic_store)
             g->lay[v.id] = store_layout(g, v);
         else if (in->type.id && kl_type_of(g->f, v)->kind == KL_T_TILE)
             g->lay[v.id] = choose(g, v);

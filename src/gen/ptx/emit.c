@@ -109,6 +109,9 @@ void kl_px_ins(struct pgen *g, kl_val v)
     case KL_OP_load: kl_px_load(g, v); break;
     case KL_OP_store: kl_px_store(g, v); break;
     case KL_OP_inside: kl_px_inside(g, v); break;
+    case KL_OP_atomic:
+    case KL_OP_atomic_load:
+    case KL_OP_atomic_store: kl_px_atomic(g, v); break;
     case KL_OP_reduce:
     case KL_OP_reduce_fn:
     case KL_OP_argmax:

@@ -35,6 +35,7 @@ struct axis {
     uint32_t n, dim; /* size; the array's dimension */
     int64_t step;
     bool check;      /* some element may lie outside */
+    bool index;      /* an index tile stands here */
     bool dead;       /* the size is no power of two: places beyond it are dead */
     opnd len;        /* step 1: b32, coordinate - lo below len is inside */
     opnd lo;         /* b32 or NULL for 0 */
@@ -64,7 +65,7 @@ struct access {
     opnd whole;   /* the whole section is inside; NULL: always */
     bool never_whole;
     opnd addr;    /* of the thread's register 0 */
-    opnd first;   /* stores: this thread writes */
+    struct pindex *index; /* index tiles; NULL: none */
     KL_VEC(struct row_addr) rows;
     KL_VEC(struct axis_in) preds;
 };
@@ -171,7 +172,8 @@ static void addresses(struct pgen *g, struct access *a)
     const kl_fn *f = g->f;
     opnd sum = a->w->off;
     for (uint32_t d = 0; d < a->w->ndim; d++)
-        sum = add_product(g, sum, kl_arg(f, a->v, 1 + d), a->w->str[d]);
+        if (!a->index || !kl_access_index(f, a->v, d))
+            sum = add_product(g, sum, kl_arg(f, a->v, 1 + d), a->w->str[d]);
     opnd base = g->base[a->w->root];
     uint32_t log2 = (uint32_t)__builtin_ctz(a->es);
     if (sum && kl_px_isreg(sum)) {
@@ -185,6 +187,8 @@ static void addresses(struct pgen *g, struct access *a)
     for (uint32_t i = 0; i < a->naxis && a->l; i++) {
         struct axis *x = &a->ax[i];
         int64_t k;
+        if (x->index)
+            continue;
         opnd t = kl_px_thread_axis(g, a->l, i);
         if (const_of(g, a->w->str[x->dim], &k)) {
             x->kbytes = k * x->step * (int64_t)a->es;
@@ -223,13 +227,17 @@ static struct access prepare(struct pgen *g, kl_val v, const kl_layout *l, bool 
     struct access a = {.v = v, .w = g->view[u.id], .l = l};
     a.e = (enum kl_elem)kl_type_of(f, u)->elem;
     a.es = kl_elems[a.e].bytes;
-    const struct kl_type *t = in->op == KL_OP_store
-                                  ? kl_type_of(f, kl_arg(f, v, 1 + in->attr.access.n))
-                                  : kl_type_of(f, v);
+    const struct kl_type *t = kl_access_tile(f, v);
+    bool scattered = kl_access_scattered(f, v);
+    if (l && kl_access_indices(f, v)) {
+        a.index = kl_px_indices(g, v, l, a.w, a.es);
+        a.never_whole = true;
+    }
     for (uint32_t d = 0; d < a.w->ndim; d++) {
         int64_t step = f->aux[in->attr.access.at + d];
         kl_val start = kl_arg(f, v, 1 + d);
-        if (step == 0 || (step && !l)) {
+        bool index = kl_access_index(f, v, d);
+        if ((step == 0 && !index) || !l) {
             if (step)
                 a.naxis++;
             int64_t s, k;
@@ -240,7 +248,14 @@ static struct access prepare(struct pgen *g, kl_val v, const kl_layout *l, bool 
             a.ok = and_pred(g, a.ok, kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", st, e));
             continue;
         }
+        if (index && scattered)
+            continue;
         struct axis *x = &a.ax[a.naxis];
+        if (index) {
+            *x = (struct axis){.n = t->dim[a.naxis], .dim = d, .index = true};
+            a.naxis++;
+            continue;
+        }
         *x = (struct axis){.n = t->dim[a.naxis], .dim = d, .step = step};
         a.naxis++;
         x->dead = (x->n & (x->n - 1)) != 0;
@@ -302,6 +317,8 @@ static opnd inside(struct pgen *g, struct access *a, uint32_t reg)
     for (uint32_t i = 0; i < a->naxis && a->l; i++)
         if (a->ax[i].check)
             p = and_pred(g, p, axis_pred(g, a, i, kl_coord_axis(a->l, kl_px_coord(a->l, reg), i)));
+    if (a->index)
+        p = and_pred(g, p, kl_px_index_in(g, a->index, reg));
     return p;
 }
 
@@ -314,23 +331,27 @@ static opnd place(struct pgen *g, struct access *a, uint32_t reg, int64_t *off)
     uint32_t w = kl_px_coord(a->l, reg), key = 0;
     for (uint32_t i = 0; i < a->naxis; i++) {
         uint32_t rc = kl_coord_axis(a->l, w, i);
-        if (a->ax[i].bytes)
+        if (a->ax[i].bytes || a->ax[i].index)
             key |= rc << a->l->off[i];
         else
             *off += (int64_t)rc * a->ax[i].kbytes;
     }
-    if (!key)
+    if (a->index && !a->naxis) /* index tiles everywhere */
+        key = w;
+    if (!key && !a->index)
         return a->addr;
     for (uint32_t k = 0; k < a->rows.n; k++)
         if (a->rows.v[k].coord == key)
             return a->rows.v[k].addr;
     opnd at = a->addr;
     for (uint32_t i = 0; i < a->naxis; i++) {
-        uint32_t rc = kl_coord_axis(a->l, key, i);
+        uint32_t rc = a->ax[i].index ? 0 : kl_coord_axis(a->l, key, i);
         if (rc)
             at = kl_px_set(g, CL_B64, "mad.%s.s%d $, %s, %u, %s", g->o->i32 ? "wide" : "lo",
                            g->o->i32 ? 32 : 64, a->ax[i].bytes, rc, at);
     }
+    if (a->index)
+        at = kl_px_index_at(g, a->index, reg, at);
     kl_push(g->a, &a->rows, ((struct row_addr){key, at}));
     return at;
 }
@@ -423,7 +444,7 @@ static const char *load_op(struct pgen *g, const struct access *a)
 }
 
 /* A scalar that others may be writing: one thread reads it for all. */
-static opnd read_once(struct pgen *g, enum kl_elem e, opnd x)
+opnd kl_px_read_once(struct pgen *g, enum kl_elem e, opnd x)
 {
     uint32_t which;
     enum cls c = kl_px_cls(e);
@@ -451,7 +472,6 @@ void kl_px_load(struct pgen *g, kl_val v)
     const kl_fn *f = g->f;
     const struct kl_ins *in = kl_in(f, v);
     const kl_layout *l = g->lay[v.id];
-    kl_px_order(g, v);
     struct access a = prepare(g, v, l, true);
     uint32_t at = 1 + in->attr.access.n, nreg = l ? kl_layout_nreg(l) : 1;
     struct pval fill = {.r = kl_new_n(g->a, opnd, 1)}, mask = {0};
@@ -463,6 +483,7 @@ void kl_px_load(struct pgen *g, kl_val v)
         mask = kl_px_in(g, kl_arg(f, v, at), l);
         a.vec = 0;
     }
+    kl_px_order(g, v); /* what changes layouts is done, and passes no barrier behind this */
     uint32_t n = nreg >> a.vec, each = 1u << a.vec;
     struct shape_of_move m = move_shape(a.e, a.vec);
     struct chunk *c = kl_new_n(g->a, struct chunk, n);
@@ -533,7 +554,7 @@ void kl_px_load(struct pgen *g, kl_val v)
     for (uint32_t i = 0; i < n; i++)
         unpack(g, a.e, a.vec, &c[i], r + ((size_t)i << a.vec));
     if (once)
-        r[0] = read_once(g, a.e, r[0]);
+        r[0] = kl_px_read_once(g, a.e, r[0]);
     g->val[v.id] = (struct pval){.l = l, .r = r};
 }
 
@@ -549,8 +570,8 @@ void kl_px_store(struct pgen *g, kl_val v)
     bool has_mask = in->attr.access.flags & KL_ACC_MASK;
     if (has_mask)
         mask = kl_px_in(g, kl_arg(f, v, 2 + in->attr.access.n), l);
-    kl_px_order(g, v);
     struct access a = prepare(g, v, l, true);
+    kl_px_order(g, v);
     if (has_mask)
         a.vec = 0;
     opnd first = kl_px_first(g, l);
@@ -616,4 +637,13 @@ void kl_px_inside(struct pgen *g, kl_val v)
             r[i] = yes ? yes : (yes = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, %s", g->tid, g->tid));
     }
     g->val[v.id] = (struct pval){.l = l, .r = r};
+}
+
+void kl_px_places(struct pgen *g, kl_val v, const kl_layout *l, struct pplace *out)
+{
+    struct access a = prepare(g, v, l, true);
+    for (uint32_t i = 0; i < (l ? kl_layout_nreg(l) : 1); i++) {
+        out[i].p = inside(g, &a, i);
+        out[i].addr = place(g, &a, i, &out[i].off);
+    }
 }

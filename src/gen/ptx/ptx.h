@@ -192,6 +192,23 @@ struct divide kl_px_divide(const struct pgen *g, kl_val v, bool one);
 void kl_px_load(struct pgen *g, kl_val v);
 void kl_px_store(struct pgen *g, kl_val v);
 void kl_px_inside(struct pgen *g, kl_val v);
+/* Where each register of an access lies, and when that may be touched (NULL: always).  Layouts of
+ * index tiles are changed here, so what orders memory comes behind. */
+struct pplace {
+    opnd p, addr;
+    int64_t off;
+};
+void kl_px_places(struct pgen *g, kl_val v, const kl_layout *l, struct pplace *out);
+/* A scalar that one thread has, for all. */
+opnd kl_px_read_once(struct pgen *g, enum kl_elem e, opnd x);
+/* gather.c */
+struct pindex;
+struct pindex *kl_px_indices(struct pgen *g, kl_val v, const kl_layout *l, const struct pview *w,
+                             uint32_t bytes);
+opnd kl_px_index_in(struct pgen *g, struct pindex *x, uint32_t reg);
+opnd kl_px_index_at(struct pgen *g, struct pindex *x, uint32_t reg, opnd at);
+void kl_px_gather(struct pgen *g, kl_val v);
+void kl_px_atomic(struct pgen *g, kl_val v); /* atomic.c */
 void kl_px_view(struct pgen *g, kl_val v);
 void kl_px_reduce(struct pgen *g, kl_val v);
 const kl_layout *kl_px_reduce_layout(struct pgen *g, kl_val v, const kl_layout *in);
@@ -201,6 +218,15 @@ kl_val kl_px_fold_result(const struct pgen *g, kl_val v, uint32_t k);
 const kl_layout *kl_px_fold_layout(const struct pgen *g, kl_val v, bool chosen);
 void kl_px_scan(struct pgen *g, kl_val v);
 void kl_px_shape(struct pgen *g, kl_val v);
+/* v, which the first thread of those that share an element has, for all of them. */
+void kl_px_spread(struct pgen *g, struct pval *v, enum cls c, const struct kl_type *t);
+/* The layout of shape t that follows l along its axes from `lead` on; register i of l has the
+ * element of register kl_extract(i, *kept). */
+const kl_layout *kl_px_project(struct pgen *g, const kl_layout *l, const struct kl_type *t,
+                               uint32_t lead, uint32_t *kept);
+/* Tile v in shared memory, dense; its layout or the default one.  The caller passes the barrier. */
+opnd kl_px_put_tile(struct pgen *g, kl_val v, uint32_t *which);
+opnd kl_px_get_if(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd p); /* else zero */
 opnd kl_px_live(struct pgen *g, const kl_layout *l, uint32_t reg); /* NULL: in every thread */
 void kl_px_dot(struct pgen *g, kl_val v);
 const kl_layout *kl_px_dot_layout(struct pgen *g, const struct kl_type *t);

@@ -20,11 +20,10 @@ static void iota(struct pgen *g, kl_val v)
     set(g, v, l, r);
 }
 
-/* The layout of shape t that follows l along the axes they share (aligned at the last). */
-static kl_layout project(struct pgen *g, const kl_layout *l, const struct kl_type *t)
+/* The layout of shape t that follows l along its axes from `lead` on. */
+static kl_layout project(struct pgen *g, const kl_layout *l, const struct kl_type *t, uint32_t lead)
 {
     kl_layout p = kl_layout_blocked(t->rank, t->dim, 0, g->wlog2, t->rank ? t->rank - 1u : 0);
-    uint32_t lead = (uint32_t)l->rank - t->rank;
     memset(&p.map, 0, sizeof p.map);
     memcpy(p.nbit, l->nbit, sizeof p.nbit);
     for (uint32_t b = 0; b < KL_PLACE_BITS; b++) {
@@ -38,6 +37,15 @@ static kl_layout project(struct pgen *g, const kl_layout *l, const struct kl_typ
     return p;
 }
 
+const kl_layout *kl_px_project(struct pgen *g, const kl_layout *l, const struct kl_type *t, uint32_t lead,
+                               uint32_t *kept)
+{
+    kl_layout p = project(g, l, t, lead), s;
+    *kept = 0;
+    s = kl_layout_trim(&p, kept);
+    return kl_px_intern(g, &s);
+}
+
 static void broadcast(struct pgen *g, kl_val v)
 {
     kl_val a = kl_arg(g->f, v, 0);
@@ -46,10 +54,9 @@ static void broadcast(struct pgen *g, kl_val v)
         g->val[v.id] = g->val[a.id];
         return;
     }
-    uint32_t kept = 0;
-    kl_layout p = project(g, l, kl_type_of(g->f, a));
-    kl_layout s = kl_layout_trim(&p, &kept);
-    struct pval x = kl_px_in(g, a, kl_px_intern(g, &s));
+    const struct kl_type *from = kl_type_of(g->f, a);
+    uint32_t kept;
+    struct pval x = kl_px_in(g, a, kl_px_project(g, l, from, (uint32_t)l->rank - from->rank, &kept));
     uint32_t n = kl_layout_nreg(l);
     opnd *r = kl_new_n(g->a, opnd, n);
     for (uint32_t i = 0; i < n; i++)
@@ -119,7 +126,7 @@ static void put(struct pgen *g, const struct pval *v, enum cls c, const kl_layou
 }
 
 /* Not dead, or zero. */
-static opnd get_if(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd p)
+opnd kl_px_get_if(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd p)
 {
     if (!p)
         return kl_px_ld_shared(g, c, addr, off);
@@ -137,7 +144,7 @@ static struct pval get(struct pgen *g, enum cls c, const kl_layout *l, opnd regi
     struct pval v = {.l = l, .r = kl_new_n(g->a, opnd, n)};
     opnd at = thread_address(g, l, region, s);
     for (uint32_t i = 0; i < n; i++)
-        v.r[i] = get_if(g, c, at, reg_offset(l, i, s), l ? kl_px_live(g, l, i) : NULL);
+        v.r[i] = kl_px_get_if(g, c, at, reg_offset(l, i, s), l ? kl_px_live(g, l, i) : NULL);
     return v;
 }
 
@@ -191,6 +198,31 @@ static void through_shared(struct pgen *g, kl_val v)
     }
     g->val[v.id] = get(g, c, l, region, &to);
     kl_px_region_read(g, which);
+}
+
+void kl_px_spread(struct pgen *g, struct pval *v, enum cls c, const struct kl_type *t)
+{
+    uint32_t bytes = kl_px_bytes(c), which;
+    struct strides s = dense(t, bytes);
+    opnd region = kl_px_region(g, (uint32_t)kl_numel(t) * bytes, &which);
+    put(g, v, c, v->l, region, &s, false);
+    kl_px_barrier(g);
+    *v = get(g, c, v->l, region, &s);
+    kl_px_region_read(g, which);
+}
+
+opnd kl_px_put_tile(struct pgen *g, kl_val v, uint32_t *which)
+{
+    const struct kl_type *t = kl_type_of(g->f, v);
+    enum cls c = kl_px_vcls(g, v);
+    uint64_t size = kl_numel(t) * kl_px_bytes(c);
+    if (size > g->shared_max)
+        kl_px_unsupported(g, "gather from %llu bytes; shared memory has %u", (unsigned long long)size,
+                          g->shared_max);
+    struct strides s = dense(t, kl_px_bytes(c));
+    opnd region = kl_px_region(g, (uint32_t)size, which);
+    put(g, &g->val[v.id], c, layout_or_default(g, v), region, &s, false);
+    return region;
 }
 
 /* ---- extract, insert ---- */
@@ -279,7 +311,7 @@ static void extract_insert(struct pgen *g, kl_val v)
         opnd *r = kl_new_n(g->a, opnd, n);
         for (uint32_t i = 0; i < n; i++) {
             opnd in_it, at = part_place(g, &p, region, i, &in_it);
-            r[i] = get_if(g, c, at, 0, in_it);
+            r[i] = kl_px_get_if(g, c, at, 0, in_it);
         }
         set(g, v, l, r);
     }
@@ -340,6 +372,7 @@ void kl_px_shape(struct pgen *g, kl_val v)
             through_shared(g, v);
         return;
     case KL_OP_cat: through_shared(g, v); return;
+    case KL_OP_gather: kl_px_gather(g, v); return;
     default: extract_insert(g, v); return;
     }
 }

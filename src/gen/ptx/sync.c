@@ -63,7 +63,8 @@ static bool same_access(struct pgen *g, kl_val a, kl_val b)
     const struct pview *p = g->view[u.id], *q = g->view[w.id];
     if (p->root != q->root || p->ndim != q->ndim || p->off != q->off)
         return false;
-    if (x->attr.access.n != y->attr.access.n)
+    if (x->attr.access.n != y->attr.access.n || kl_access_indices(f, a) || kl_is_atomic(x->op) ||
+        kl_is_atomic(y->op)) /* by an index tile two threads may reach one place */
         return false;
     for (uint32_t d = 0; d < p->ndim; d++)
         if (p->str[d].id != q->str[d].id || kl_arg(f, a, 1 + d).id != kl_arg(f, b, 1 + d).id ||
@@ -86,9 +87,14 @@ static uint64_t arrays(struct pgen *g, kl_val v)
     return 1; /* const arrays and written ones may be one memory */
 }
 
+static bool writes(struct pgen *g, kl_val v)
+{
+    return (kl_ops[kl_in(g->f, v)->op].flags & KL_F_WRITE) != 0;
+}
+
 void kl_px_order(struct pgen *g, kl_val v)
 {
-    bool store = kl_in(g->f, v)->op == KL_OP_store;
+    bool store = writes(g, v);
     uint64_t mine = arrays(g, v);
     uint64_t against = g->p.write | (store ? g->p.read : 0);
     if (against & mine) {
@@ -96,7 +102,7 @@ void kl_px_order(struct pgen *g, kl_val v)
         bool same = !g->f->may_alias;
         for (uint32_t i = 0; i < g->since.n && same; i++) {
             kl_val o = g->since.v[i];
-            if (!(arrays(g, o) & mine) || (!store && kl_in(g->f, o)->op != KL_OP_store))
+            if (!(arrays(g, o) & mine) || (!store && !writes(g, o)))
                 continue;
             /* of replicas one writes, and all read */
             same = same_access(g, o, v) && layout_of(g, o) == layout_of(g, v) && layout_of(g, v) &&
