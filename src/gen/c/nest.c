@@ -204,6 +204,9 @@ static void count_roots(struct emit *e)
 
 static const char *pragma(const struct emit *e, const kl_buf *text)
 {
+    const struct root *r = &e->n->root.v[0];
+    if (r->kind == R_STORE && kl_is_atomic(kl_in(e->g->f, r->v)->op))
+        return "/* in order */";
     bool brief = e->n->dim[e->n->rank - 1] <= 16; /* gcc unrolls it first */
     return text == e->checked || e->s.masks || brief ? "KL_EDGE" : "KL_SIMD";
 }
