@@ -246,8 +246,7 @@ const char *index_text(struct gen *g, int64_t n)
     return FMT("%u", below(g, (unsigned)(n > 0 ? n : 1) + 1));
 }
 
-/* Subscripts of dimension d of array a that give `count` places (0: one scalar subscript). */
-static const char *subscript(struct gen *g, unsigned a, int d, int count, bool own)
+const char *subscript_text(struct gen *g, unsigned a, int d, int count, bool own)
 {
     const struct rarray *x = &g->p->array[a];
     int window = own && d == 0 ? g->R : own && d == x->rank - 1 && g->two ? g->CB : 0;
@@ -323,7 +322,7 @@ const char *access_text(struct gen *g, unsigned a, struct shape *s, bool fixed_s
     }
     const char *t = x->name;
     for (int d = 0, k = 0; d < rank; d++)
-        t = FMT("%s%s", t, subscript(g, a, d, section[d] ? s->dim[k++] : 0, own));
+        t = FMT("%s%s", t, subscript_text(g, a, d, section[d] ? s->dim[k++] : 0, own));
     return t;
 }
 
@@ -746,19 +745,21 @@ static const char *operation(struct gen *g, kiln_dtype t, struct shape s, int de
         return some_load(g, t, s, depth);
     if (k < 40)
         return cut_var(g, t, s);
+    if (k < 46)
+        return gather_text(g, t, s, depth);
     if (t == KILN_BOOL)
         return boolean(g, s, depth);
-    if (k < 50 || !is_compute(t)) {
+    if (k < 52 || !is_compute(t)) {
         kiln_dtype u = random_type(g, false);
         if ((t == KILN_F8E4M3 || t == KILN_F8E5M2) && chance(g, 30))
             return FMT("%s(%s, %s)", chance(g, 70) ? "cvt_nan" : "cvt_sat", NAME(t), expr(g, u, s, depth - 1));
         return u == t ? NULL : FMT("(%s)(%s)", NAME(t), expr(g, u, s, depth - 1));
     }
-    if (k < 55)
+    if (k < 57)
         return dot_text(g, t, s, depth);
-    if (k < 60)
+    if (k < 62)
         return call_text(g, t, s, depth);
-    if (k < 72)
+    if (k < 73)
         return math(g, t, s, depth);
     return arithmetic(g, t, s, depth);
 }

@@ -226,7 +226,7 @@ static void store(struct gen *g)
             a = i;
     const struct rarray *x = &g->p->array[a];
     struct shape s = SCALAR;
-    const char *at = access_text(g, a, &s, false, true);
+    const char *at = chance(g, 15) ? scatter_text(g, a, &s) : access_text(g, a, &s, false, true);
     if (is_compute(x->t) && chance(g, 20)) {
         line(g, FMT("%s %s %s;", at, chance(g, 70) ? "+=" : "-=", operand(g, x->t, s, 3)));
         return;

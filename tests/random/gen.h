@@ -89,4 +89,12 @@ const char *access_text(struct gen *g, unsigned a, struct shape *s, bool fixed_s
 /* An i64 scalar near 0..n for subscripts. */
 const char *index_text(struct gen *g, int64_t n);
 
+/* Subscripts of dimension d of array a that give `count` places (0: one scalar subscript). */
+const char *subscript_text(struct gen *g, unsigned a, int d, int count, bool own);
+
+/* index.c */
+const char *gather_text(struct gen *g, kiln_dtype t, struct shape s, int depth);
+/* An access to distinct places of a written array, and its shape. */
+const char *scatter_text(struct gen *g, unsigned a, struct shape *s);
+
 #endif

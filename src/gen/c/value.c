@@ -236,7 +236,10 @@ static const char *row_text(struct gen *g, kl_val v, const char *x[3])
         return kl_printf(g->a, "kl_cvt_nan_%s_f32(%s)", kl_elems[to].name, kl_c_bare(g->a, x[0]));
     if (in->op == KL_OP_bitcast)
         return bitcast_text(g->a, to, from, x[0]);
-    if (from == KL_i64 && kl_in(g->f, kl_arg(g->f, v, 0))->op == KL_OP_const)
+    kl_val lit = kl_arg(g->f, v, 0);
+    while (kl_in(g->f, lit)->op == KL_OP_broadcast || kl_in(g->f, lit)->op == KL_OP_reshape)
+        lit = kl_arg(g->f, lit, 0);
+    if (from == KL_i64 && kl_in(g->f, lit)->op == KL_OP_const)
         x[0] = kl_printf(g->a, "(i64)%s", x[0]); /* a literal alone might be an int */
     bool flt = from == KL_f32 || from == KL_f64;
     const char *extreme = extreme_text(g, v, x), *mid = from == KL_f32 ? kl_range_mid(g->f, g->range, v) : NULL;
