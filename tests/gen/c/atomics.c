@@ -32,7 +32,7 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
         }
         /* %old = atomic add %vh[%k], %one : i32[64] */
         {
-            KL_SIMD
+            /* in order */
             for (i32 i = 0; i < 64; i++) {
                 const i64 t1 = (i64)(tile0[i] & 63);
                 tile1[i] = kl_in(t1, n) ? kl_atomic_add_i32(&h[t1], 1, KL_RELAXED) : 0;
@@ -44,14 +44,14 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
             i32 from = 0, to = 64;
             to = hi2 < to ? hi2 : to;
             if (from == 0 && to == 64) {
-                KL_SIMD
+                /* in order */
                 for (i32 i = 0; i < 64; i++) {
                     const i32 t_1 = tile0[i];
                     tile2[i] = (t_1 == (t_1 & 63)) ? kl_atomic_max_i32(&h[i], tile1[i], KL_ACQUIRE) : 0;
                 }
             }
             else {
-                KL_EDGE
+                /* in order */
                 for (i32 i = 0; i < 64; i++) {
                     const i32 t_2 = tile0[i];
                     tile2[i] = (i < hi2) & (t_2 == (t_2 & 63)) ? kl_atomic_max_i32(&h[i], tile1[i], KL_ACQUIRE) : 0;
@@ -60,7 +60,7 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
         }
         /* %o3 = atomic xor %vh[%k], %o2 : i32[64] */
         {
-            KL_SIMD
+            /* in order */
             for (i32 i = 0; i < 64; i++) {
                 const i64 t2 = (i64)(tile0[i] & 63);
                 tile3[i] = kl_in(t2, n) ? kl_atomic_xor_i32(&h[t2], tile2[i], KL_RELAXED) : 0;
@@ -72,13 +72,13 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
             i32 from = 0, to = 64;
             to = hi3 < to ? hi3 : to;
             if (from == 0 && to == 64) {
-                KL_SIMD
+                /* in order */
                 for (i32 i = 0; i < 64; i++) {
                     tile4[i] = kl_atomic_load_i32(&h[i], KL_RELAXED);
                 }
             }
             else {
-                KL_EDGE
+                /* in order */
                 for (i32 i = 0; i < 64; i++) {
                     tile4[i] = (i < hi3) ? kl_atomic_load_i32(&h[i], KL_RELAXED) : 0;
                 }
@@ -90,7 +90,7 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
             i32 from = 0, to = 64;
             to = hi4 < to ? hi4 : to;
             if (from == 0 && to == 64) {
-                KL_SIMD
+                /* in order */
                 for (i32 i = 0; i < 64; i++) {
                     const i32 t_3 = tile0[i];
                     if (t_3 == (t_3 & 63))
@@ -98,7 +98,7 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
                 }
             }
             else {
-                KL_EDGE
+                /* in order */
                 for (i32 i = 0; i < 64; i++) {
                     const i32 t_4 = tile0[i];
                     if ((i < hi4) & (t_4 == (t_4 & 63)))
@@ -108,7 +108,7 @@ void atomics(const u64 *p, const i64 *grid, i64 begin, i64 end, char *scratch)
         }
         /* %x = atomic add %vy[%k], %f : f32[64] */
         {
-            KL_SIMD
+            /* in order */
             for (i32 i = 0; i < 64; i++) {
                 const i64 t3 = (i64)(tile0[i] & 63);
                 if (kl_in(t3, n))
