@@ -16,7 +16,7 @@ SOVER  := $(word 1,$(subst ., ,$(VER)))
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wdouble-promotion -Wundef -Wvla -Wwrite-strings -Wformat=2 \
-        -Wimplicit-fallthrough
+        -Wimplicit-fallthrough -Wno-overlength-strings
 KL_CPPFLAGS := -Iinclude -Isrc -I$(O)/gen -D_POSIX_C_SOURCE=200809L $(CPPFLAGS)
 # The user's CFLAGS come first: contraction, strict aliasing and signed overflow are part of
 # what the interpreter means, and fast-math would break it (checked in src/base/elem.c).
@@ -60,7 +60,7 @@ $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/embed.awk $(EMBED) > $@
 $(O)/gen/embedded.o: $(O)/gen/embedded.c
-	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -Wno-overlength-strings -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- tests ----
 # Each source in tests/unit, api, oom, fuzz and bench/demo is a program of its own.

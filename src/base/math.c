@@ -10,6 +10,8 @@
 #define KL_X_div(t, a, b) #a " / " #b
 #define KL_X_and(t, a, b) #a " & " #b
 #define KL_X_or(t, a, b)  #a " | " #b
+#define KL_X_xor(t, a, b) #a " ^ " #b
+#define KL_X_umulhi(t, a, b) "kl_umulhi_" #t "(" #a ", " #b ")"
 #define KL_X_shl(t, a, b) #a " << " #b
 #define KL_X_shr(t, a, b) #a " >> " #b
 #define KL_X_min(t, a, b) #a " < " #b " ? " #a " : " #b
@@ -19,9 +21,11 @@
 #define KL_X_neg(t, a)    "-" #a
 #define KL_X_abs(t, a)    "kl_abs_" #t "(" #a ")"
 #define KL_X_sqrt(t, a)   "kl_sqrt_" #t "(" #a ")"
+#define KL_X_trunc(t, a)  "kl_trunc_" #t "(" #a ")"
 #define KL_X_fma(t, a, b, c) "kl_fma_" #t "(" #a ", " #b ", " #c ")"
 
 #define MATH(name, t)        "KL_MATH " #t " kl_" #name "_" #t "(" #t " x)\n{\n",
+#define MATH2(name, t)       "KL_MATH " #t " kl_" #name "_" #t "(" #t " x, " #t " y)\n{\n",
 #define K(t, v, lit)         "    " #t " " #v " = " #lit ";\n",
 #define I1(t, v, op, a)      "    " #t " " #v " = " KL_X_##op(t, a) ";\n",
 #define I2(t, v, op, a, b)   "    " #t " " #v " = " KL_X_##op(t, a, b) ";\n",

@@ -109,9 +109,38 @@ KL_MEANING_SIGNED(i64, int64_t, uint64_t, 64)
 KL_MEANING_UNSIGNED(u32, uint32_t, 32)
 KL_MEANING_UNSIGNED(u64, uint64_t, 64)
 
+/* Bits.  Signed operands are read as unsigned. */
+#define KL_MEANING_BITS(elem, T, U, BITS, SUF)                                                     \
+    static inline T kl_popcount_##elem(T a)                                                        \
+    {                                                                                              \
+        return (T)__builtin_popcount##SUF((U)a);                                                   \
+    }                                                                                              \
+    static inline T kl_clz_##elem(T a)                                                             \
+    {                                                                                              \
+        return a == 0 ? (T)BITS : (T)__builtin_clz##SUF((U)a);                                     \
+    }                                                                                              \
+    static inline T kl_ctz_##elem(T a)                                                             \
+    {                                                                                              \
+        return a == 0 ? (T)BITS : (T)__builtin_ctz##SUF((U)a);                                     \
+    }
+
+KL_MEANING_BITS(i32, int32_t, uint32_t, 32, )
+KL_MEANING_BITS(i64, int64_t, uint64_t, 64, ll)
+KL_MEANING_BITS(u32, uint32_t, uint32_t, 32, )
+KL_MEANING_BITS(u64, uint64_t, uint64_t, 64, ll)
+static inline int32_t kl_umulhi_i32(int32_t a, int32_t b)
+{
+    return (int32_t)kl_umulhi_u32((uint32_t)a, (uint32_t)b);
+}
+static inline int64_t kl_umulhi_i64(int64_t a, int64_t b)
+{
+    return (int64_t)kl_umulhi_u64((uint64_t)a, (uint64_t)b);
+}
+
 /* Floats.  min and max: a NaN wins and -0 < +0.  fmin and fmax: a NaN loses.  libm's
  * own fmin and fmax are not used: they differ between libraries on signed zeros.
- * SUF is libm's suffix; sqrt and fma are rounded correctly by every IEEE libm. */
+ * SUF is libm's suffix; sqrt and fma are rounded correctly by every IEEE libm, and fmod is
+ * exact. */
 #define KL_MEANING_FLOAT(elem, T, SUF, SIGN)                                                       \
     static inline T kl_abs_##elem(T a)                                                             \
     {                                                                                              \
@@ -157,6 +186,15 @@ KL_MEANING_UNSIGNED(u64, uint64_t, 64)
     static inline T kl_trunc_##elem(T a)                                                           \
     {                                                                                              \
         return trunc##SUF(a);                                                                      \
+    }                                                                                              \
+    static inline T kl_fmod_##elem(T a, T b)                                                       \
+    {                                                                                              \
+        return fmod##SUF(a, b);                                                                    \
+    }                                                                                              \
+    static inline T kl_copysign_##elem(T a, T b)                                                   \
+    {                                                                                              \
+        uint64_t sign = b != b ? 0 : kl_##elem##_bits(b) & (SIGN);                                 \
+        return (T)kl_bits_##elem((kl_##elem##_bits(a) & ~(SIGN)) | sign);                          \
     }                                                                                              \
     static inline T kl_rint_##elem(T a) /* rounding mode: to nearest */                            \
     {                                                                                              \

@@ -40,7 +40,12 @@ static const struct kl_builtin table[] = {
     {"cdiv",         kl_call_int2,      KL_OP_cdiv,       2, 2, 0, 0},
     {"ceil",         kl_call_math1,     KL_OP_ceil,       1, 1, 0, 0},
     {"clamp",        kl_call_fma,       0,                3, 3, 0, 0},
+    {"clz",          kl_call_bits,      KL_OP_clz,        1, 1, 0, 0},
     {"coord",        kl_call_coord,     0,                2, 2, 0, 0},
+    {"copysign",     kl_call_math2,     KL_OP_copysign,   2, 2, 0, 0},
+    {"cos",          kl_call_math1,     KL_OP_cos,        1, 1, 0, 0},
+    {"cos_fast",     kl_call_math1,     KL_OP_cos,        1, 1, 0, 1},
+    {"ctz",          kl_call_bits,      KL_OP_ctz,        1, 1, 0, 0},
     {"cumprod",      kl_call_scan,      KL_OP_mul,        1, 1, D_AXIS | D_REV, 0},
     {"cumsum",       kl_call_scan,      KL_OP_add,        1, 1, D_AXIS | D_REV, 0},
     {"cvt_nan",      kl_call_cvt,       KL_OP_convert_nan, 2, 2, 0, 0},
@@ -54,6 +59,7 @@ static const struct kl_builtin table[] = {
     {"exp2",         kl_call_math1,     KL_OP_exp2,       1, 1, 0, 0},
     {"exp2_fast",    kl_call_math1,     KL_OP_exp2,       1, 1, 0, 1},
     {"exp_fast",     kl_call_math1,     KL_OP_exp,        1, 1, 0, 1},
+    {"expm1",        kl_call_math1,     KL_OP_expm1,      1, 1, 0, 0},
     {"flip",         kl_call_flip,      0,                1, 1, D_AXIS, 0},
     {"floor",        kl_call_math1,     KL_OP_floor,      1, 1, 0, 0},
     {"floordiv",     kl_call_int2,      KL_OP_floordiv,   2, 2, 0, 0},
@@ -61,6 +67,7 @@ static const struct kl_builtin table[] = {
     {"fma",          kl_call_fma,       KL_OP_fma,        3, 3, 0, 0},
     {"fmax",         kl_call_minmax,    KL_OP_fmax,       1, 2, D_AXIS, 0},
     {"fmin",         kl_call_minmax,    KL_OP_fmin,       1, 2, D_AXIS, 0},
+    {"fmod",         kl_call_math2,     KL_OP_fmod,       2, 2, 0, 0},
     {"full",         kl_call_full,      0,                1, 5, 0, 0},
     {"gather",       kl_call_gather,    0,                2, 2, D_AXIS, 0},
     {"given",        kl_call_given,     0,                1, 1, 0, 0},
@@ -70,6 +77,9 @@ static const struct kl_builtin table[] = {
     {"isnan",        kl_call_isnan,     0,                1, 1, 0, 0},
     {"load",         kl_call_load,      0,                1, 2, D_MASK | D_CACHE, 0},
     {"log",          kl_call_math1,     KL_OP_log,        1, 1, 0, 0},
+    {"log1p",        kl_call_math1,     KL_OP_log1p,      1, 1, 0, 0},
+    {"log2",         kl_call_math1,     KL_OP_log2,       1, 1, 0, 0},
+    {"log2_fast",    kl_call_math1,     KL_OP_log2,       1, 1, 0, 1},
     {"log_fast",     kl_call_math1,     KL_OP_log,        1, 1, 0, 1},
     {"max",          kl_call_minmax,    KL_OP_max,        1, 2, D_AXIS, 0},
     {"min",          kl_call_minmax,    KL_OP_min,        1, 2, D_AXIS, 0},
@@ -77,7 +87,10 @@ static const struct kl_builtin table[] = {
     {"num_sms",      kl_call_program,   KL_OP_num_sms,    0, 0, 0, 0},
     {"permute",      kl_call_permute,   0,                1, 5, 0, 0},
     {"philox",       kl_call_philox,    0,                2, 2, 0, 0},
+    {"popcount",     kl_call_bits,      KL_OP_popcount,   1, 1, 0, 0},
+    {"pow",          kl_call_math2,     KL_OP_pow,        2, 2, 0, 0},
     {"pow2ceil",     kl_call_pow2ceil,  0,                1, 1, 0, 0},
+    {"pow_fast",     kl_call_math2,     KL_OP_pow,        2, 2, 0, 1},
     {"prod",         kl_call_reduce,    KL_OP_mul,        1, 1, D_AXIS, 0},
     {"program_id",   kl_call_program,   KL_OP_program_id, 1, 1, 0, 0},
     {"range",        kl_call_range,     0,                1, 1, 0, 0},
@@ -86,33 +99,36 @@ static const struct kl_builtin table[] = {
     {"reduce",       kl_call_reduce_fn, 0,                2, 2, D_AXIS | D_COMM, 0},
     {"reshape",      kl_call_reshape,   0,                1, 5, 0, 0},
     {"rint",         kl_call_math1,     KL_OP_rint,       1, 1, 0, 0},
+    {"round",        kl_call_math1,     KL_OP_round,      1, 1, 0, 0},
     {"rsqrt",        kl_call_math1,     KL_OP_rsqrt,      1, 1, 0, 0},
     {"rsqrt_fast",   kl_call_math1,     KL_OP_rsqrt,      1, 1, 0, 1},
     {"scan",         kl_call_scan,      0,                2, 2, D_AXIS | D_REV, 0},
     {"sigmoid",      kl_call_math1,     KL_OP_sigmoid,    1, 1, 0, 0},
     {"sigmoid_fast", kl_call_math1,     KL_OP_sigmoid,    1, 1, 0, 1},
+    {"sin",          kl_call_math1,     KL_OP_sin,        1, 1, 0, 0},
+    {"sin_fast",     kl_call_math1,     KL_OP_sin,        1, 1, 0, 1},
     {"size",         kl_call_size,      0,                2, 2, 0, 0},
     {"sqrt",         kl_call_math1,     KL_OP_sqrt,       1, 1, 0, 0},
+    {"sqrt_fast",    kl_call_math1,     KL_OP_sqrt,       1, 1, 0, 1},
     {"store",        kl_call_store,     0,                2, 2, D_MASK | D_CACHE, 0},
     {"sum",          kl_call_reduce,    KL_OP_add,        1, 1, D_AXIS, 0},
     {"tanh",         kl_call_math1,     KL_OP_tanh,       1, 1, 0, 0},
     {"tanh_fast",    kl_call_math1,     KL_OP_tanh,       1, 1, 0, 1},
     {"trans",        kl_call_trans,     0,                1, 1, 0, 0},
     {"trunc",        kl_call_math1,     KL_OP_trunc,      1, 1, 0, 0},
+    {"umulhi",       kl_call_int2,      KL_OP_umulhi,     2, 2, 0, 0},
 };
 /* clang-format on */
 
 /* Part of the language, but of a later version. */
 static const char *const later[] = {
-    "assert", "clz", "copysign", "cos", "ctz", "expm1", "fmod", "log1p",
-    "log2", "popcount", "pow", "print", "randn", "round", "sin",
-    "umulhi",
+    "assert", "print",
 };
 
 /* Functions of the library, and the file that has them. */
 static const char *const library[][2] = {
     {"argsort", "sort"}, {"gelu", "act"}, {"gelu_tanh", "act"}, {"histogram", "sort"}, {"rand", "random"},
-    {"randint", "random"}, {"relu", "act"}, {"silu", "act"}, {"sort", "sort"}, {"topk", "sort"},
+    {"randint", "random"}, {"randn", "random"}, {"relu", "act"}, {"silu", "act"}, {"sort", "sort"}, {"topk", "sort"},
 };
 
 static const struct kl_builtin *find(const char *name)

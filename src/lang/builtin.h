@@ -37,6 +37,7 @@ static inline kl_value kl_arg_value(kl_elab *e, struct kl_args *a, uint32_t i)
 }
 
 /* builtin_ew.c */
+kl_builtin_fn kl_call_math2, kl_call_bits;
 kl_builtin_fn kl_call_math1, kl_call_rcp, kl_call_abs, kl_call_int2, kl_call_pow2ceil, kl_call_fma, kl_call_isnan;
 /* v as a float (promoted); false: reported */
 bool kl_need_float(kl_elab *e, kl_value *v, const char *name);

@@ -111,7 +111,35 @@ kl_value kl_call_int2(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     bool first = need_int(e, &x, b->name), second = need_int(e, &y, b->name);
     if (!first || !second)
         return kl_bad(a->s);
+    if (b->op == KL_OP_umulhi && x.untyped && y.untyped) /* it needs a width */
+        x = kl_concrete(e, x), y = kl_concrete(e, y);
     return kl_two_args(e, b, x, y, a->s);
+}
+
+/* Functions of two floats. */
+kl_value kl_call_math2(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
+{
+    kl_value x = kl_arg_value(e, a, 0), y = kl_arg_value(e, a, 1);
+    if (x.untyped && y.untyped)
+        x = kl_give_type(e, x, KL_f32);
+    if (!kl_unify(e, &x, &y, a->s, b->name) || !kl_need_float(e, &x, b->name) ||
+        !kl_need_float(e, &y, b->name) || !kl_broadcast2(e, &x, &y, a->s))
+        return kl_bad(a->s);
+    bool fast = e->b.fast;
+    e->b.fast |= b->fast;
+    x = kl_op2(e, (enum kl_op)b->op, x, y, a->s);
+    e->b.fast = fast;
+    return x;
+}
+
+/* Counts of bits, in the width of the promoted type. */
+kl_value kl_call_bits(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
+{
+    kl_value v = kl_arg_value(e, a, 0);
+    if (!need_int(e, &v, b->name))
+        return kl_bad(a->s);
+    v = kl_promote(e, kl_concrete(e, v));
+    return v.kind == KL_V_TILE ? kl_op1(e, (enum kl_op)b->op, v, a->s) : kl_bad(a->s);
 }
 
 kl_value kl_call_pow2ceil(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)

@@ -456,7 +456,7 @@ static const char *arithmetic(struct gen *g, kiln_dtype t, struct shape s, int d
 {
     static const char *const common[] = {"+", "+", "-", "-", "*", "*"};
     static const char *const ints[] = {"/", "%", "&", "|", "^"};
-    static const char *const fns[] = {"cdiv", "floordiv", "floormod"};
+    static const char *const fns[] = {"cdiv", "floordiv", "floormod", "umulhi"};
     unsigned k = below(g, 10);
     if (k < 5)
         return binary(g, t, s, PICK(g, common), depth);
@@ -487,9 +487,15 @@ static const char *arithmetic(struct gen *g, kiln_dtype t, struct shape s, int d
 static const char *math(struct gen *g, kiln_dtype t, struct shape s, int depth)
 {
     static const char *const fns[] = {"abs", "sqrt", "exp", "tanh", "floor", "sigmoid", "erf",
-                                      "log", "rsqrt", "exp2", "exp_fast", "tanh_fast", "erfc"};
+                                      "log", "rsqrt", "exp2", "exp_fast", "tanh_fast", "erfc",
+                                      "sin", "cos", "log2", "log1p", "expm1", "round", "trunc",
+                                      "sin_fast"};
+    static const char *const two[] = {"pow", "fmod", "copysign", "pow"};
+    static const char *const ints[] = {"abs", "popcount", "clz", "ctz"};
     if (!is_float(t))
-        return FMT("abs(%s)", expr(g, t, s, depth - 1));
+        return FMT("%s(%s)", PICK(g, ints), expr(g, t, s, depth - 1));
+    if (chance(g, 20))
+        return call2(g, t, s, PICK(g, two), depth);
     if (chance(g, 15))
         return FMT("clamp(%s, %s, %s)", expr(g, t, s, depth - 1), operand(g, t, s, depth - 2),
                    operand(g, t, s, depth - 2));

@@ -189,8 +189,11 @@ static kl_val elementwise(struct maker *m)
                                     KL_OP_min, KL_OP_max, KL_OP_div};
     static const uint16_t cmp[] = {KL_OP_eq, KL_OP_lt, KL_OP_ge, KL_OP_ne};
     static const uint16_t flt1[] = {KL_OP_neg,  KL_OP_abs,     KL_OP_floor, KL_OP_exp,
-                                    KL_OP_tanh, KL_OP_sigmoid, KL_OP_sqrt};
-    static const uint16_t int2[] = {KL_OP_and, KL_OP_xor, KL_OP_shl, KL_OP_shr, KL_OP_rem};
+                                    KL_OP_tanh, KL_OP_sigmoid, KL_OP_sqrt,  KL_OP_sin,
+                                    KL_OP_log2, KL_OP_expm1,   KL_OP_round};
+    static const uint16_t flt2[] = {KL_OP_pow, KL_OP_fmod, KL_OP_copysign};
+    static const uint16_t int1[] = {KL_OP_popcount, KL_OP_clz, KL_OP_ctz};
+    static const uint16_t int2[] = {KL_OP_and, KL_OP_xor, KL_OP_shl, KL_OP_shr, KL_OP_rem, KL_OP_umulhi};
     enum kl_elem e = number_type(m);
     kl_val a = value(m, NULL, e);
     struct kl_type t = *type(m, a);
@@ -202,8 +205,10 @@ static kl_val elementwise(struct maker *m)
     }
     case 2:
         if (kl_is_float(e))
-            return keep(m, kl_ew1(&m->b, (enum kl_op)flt1[pick(m, 7)], a));
-        return keep(m, kl_ew2(&m->b, (enum kl_op)int2[pick(m, 5)], a, value(m, &t, e)));
+            return pick(m, 4) ? keep(m, kl_ew1(&m->b, (enum kl_op)flt1[pick(m, 11)], a))
+                              : keep(m, kl_ew2(&m->b, (enum kl_op)flt2[pick(m, 3)], a, value(m, &t, e)));
+        return pick(m, 4) ? keep(m, kl_ew2(&m->b, (enum kl_op)int2[pick(m, 6)], a, value(m, &t, e)))
+                          : keep(m, kl_ew1(&m->b, (enum kl_op)int1[pick(m, 3)], a));
     case 3: {
         static const enum kl_elem to[] = {KL_f32,  KL_i32, KL_bf16, KL_f16, KL_i64, KL_bool, KL_u8, KL_f64,
                                           KL_u64,  KL_i8,  KL_i16,  KL_u16, KL_f8e4m3, KL_f8e5m2};

@@ -47,6 +47,22 @@ static uint64_t ref_int(enum kl_op op, enum kl_elem e, uint64_t av, uint64_t bv)
         for (r = 1; r < a;)
             r *= 2;
         break;
+    case KL_OP_umulhi: {
+        uwide mask = ((uwide)1 << w) - 1;
+        return kl_canon(e, (uint64_t)((((uwide)av & mask) * ((uwide)bv & mask)) >> w));
+    }
+    case KL_OP_popcount:
+        for (uint32_t i = 0; i < w; i++)
+            r += av >> i & 1;
+        break;
+    case KL_OP_clz:
+        while (r < w && !(av >> (w - 1 - (uint32_t)r) & 1))
+            r++;
+        break;
+    case KL_OP_ctz:
+        while (r < w && !(av >> (uint32_t)r & 1))
+            r++;
+        break;
     case KL_OP_eq: return a == b;
     case KL_OP_ne: return a != b;
     case KL_OP_lt: return a < b;
@@ -64,7 +80,21 @@ static bool before(double a, double b)
     return a < b || (a == 0 && b == 0 && signbit(a) && !signbit(b));
 }
 
-#define MATH_ROWS(M) M(exp) M(exp2) M(log) M(rsqrt) M(tanh) M(erf) M(erfc) M(sigmoid)
+#define MATH_ROWS(M)                                                                               \
+    M(exp) M(exp2) M(log) M(rsqrt) M(tanh) M(erf) M(erfc) M(sigmoid)                               \
+    M(sin) M(cos) M(log2) M(log1p) M(expm1)
+
+/* By subtracting b times the powers of two, from the largest one on; each step is exact. */
+static double ref_fmod(double a, double b)
+{
+    if (isnan(a) || isnan(b) || isinf(a) || b == 0)
+        return (double)NAN;
+    double r = fabs(a), d = fabs(b);
+    for (int k = r < d || isinf(d) ? -1 : ilogb(r) - ilogb(d); k >= 0; k--)
+        if (r >= scalbn(d, k))
+            r -= scalbn(d, k);
+    return copysign(r, a);
+}
 
 static uint64_t ref_flt(enum kl_op op, enum kl_elem e, uint64_t av, uint64_t bv, uint64_t cv)
 {
@@ -90,6 +120,13 @@ static uint64_t ref_flt(enum kl_op op, enum kl_elem e, uint64_t av, uint64_t bv,
     case KL_OP_ceil: fr = ceilf(fa), r = ceil(a); break;
     case KL_OP_trunc: fr = truncf(fa), r = trunc(a); break;
     case KL_OP_rint: fr = rintf(fa), r = rint(a); break;
+    case KL_OP_round: fr = roundf(fa), r = round(a); break;
+    case KL_OP_pow: fr = kl_pow_f32(fa, fb), r = kl_pow_f64(a, b); break;
+    case KL_OP_fmod: r = ref_fmod(a, b), fr = (float)r; break;
+    case KL_OP_copysign: {
+        uint64_t top = UINT64_C(1) << (f32 ? 31 : 63);
+        return (av & ~top) | (isnan(b) ? 0 : bv & top);
+    }
     case KL_OP_eq: return a == b;
     case KL_OP_ne: return !(a == b);
     case KL_OP_lt: return a < b;

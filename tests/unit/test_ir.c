@@ -309,6 +309,11 @@ static const char all_ops[] =
     "  %exp = exp %f : f32  %exp2 = exp2.fast %f : f32  %log = log %f : f32\n"
     "  %rsqrt = rsqrt %f : f32  %tanh = tanh %f : f32  %erf = erf %f : f32\n"
     "  %erfc = erfc %f : f32  %sigmoid = sigmoid.fast %f : f32\n"
+    "  %sin = sin %f : f32  %cos = cos.fast %f : f32  %log2 = log2 %f : f32\n"
+    "  %log1p = log1p %f : f32  %expm1 = expm1 %f : f32  %pow = pow %f, %f : f32\n"
+    "  %round = round %f : f32  %fmod = fmod %f, %f : f32  %copysign = copysign %f, %f : f32\n"
+    "  %umulhi = umulhi %n, %n : i64  %popcount = popcount %i : i32\n"
+    "  %clz = clz %i : i32  %ctz = ctz %i : i32\n"
     "  %z = const 0 : i64  %one = const 1 : i64\n"
     "  %pid = program_id 2 : i64  %np = num_programs 1 : i64  %sms = num_sms : i64\n"
     "  %iota = iota : i32[8]\n"
@@ -733,6 +738,25 @@ static void test_fold(void **state)
         {KL_OP_trunc, KL_f32, KL_f32, {F(-1.5f)}, F(-1)},
         {KL_OP_exp, KL_f32, KL_f32, {0}, F(1)}, {KL_OP_exp, KL_f32, KL_f32, {ninf}, 0},
         {KL_OP_exp2, KL_f32, KL_f32, {F(-3)}, F(0.125f)}, {KL_OP_log, KL_f32, KL_f32, {F(1)}, 0},
+        {KL_OP_log2, KL_f32, KL_f32, {F(0x1p-149f)}, F(-149)},
+        {KL_OP_pow, KL_f32, KL_f32, {F(-2), F(3)}, F(-8)},
+        {KL_OP_pow, KL_f32, KL_f32, {nan, 0}, F(1)}, {KL_OP_pow, KL_f32, KL_f32, {F(1), nan}, F(1)},
+        {KL_OP_pow, KL_f32, KL_f32, {nz, F(-3)}, ninf},
+        {KL_OP_round, KL_f32, KL_f32, {F(-2.5f)}, F(-3)},
+        {KL_OP_round, KL_f32, KL_f32, {F(-0.25f)}, nz},
+        {KL_OP_fmod, KL_f32, KL_f32, {F(-7), F(2)}, F(-1)},
+        {KL_OP_fmod, KL_f32, KL_f32, {F(-6), F(2)}, nz},
+        {KL_OP_fmod, KL_f32, KL_f32, {F(3), inf}, F(3)},
+        {KL_OP_copysign, KL_f32, KL_f32, {F(2), nz}, F(-2)},
+        {KL_OP_copysign, KL_f32, KL_f32, {F(-2), 0xffc00000}, F(2)},
+        {KL_OP_umulhi, KL_u32, KL_u32, {0xffffffff, 0xffffffff}, 0xfffffffe},
+        {KL_OP_umulhi, KL_i32, KL_i32, {minus, 2}, 1},
+        {KL_OP_umulhi, KL_u64, KL_u64, {UINT64_MAX, UINT64_MAX}, UINT64_MAX - 1},
+        {KL_OP_umulhi, KL_i64, KL_i64, {minus, minus}, I(-2)},
+        {KL_OP_popcount, KL_i32, KL_i32, {minus}, 32}, {KL_OP_popcount, KL_u64, KL_u64, {0}, 0},
+        {KL_OP_clz, KL_u32, KL_u32, {0}, 32}, {KL_OP_clz, KL_i64, KL_i64, {1}, 63},
+        {KL_OP_ctz, KL_i32, KL_i32, {0}, 32}, {KL_OP_ctz, KL_i64, KL_i64, {min64}, 63},
+        {KL_OP_ctz, KL_u64, KL_u64, {0}, 64}, {KL_OP_clz, KL_i32, KL_i32, {minus}, 0},
         {KL_OP_select, KL_bf16, KL_bf16, {1, 0x7f81, 5}, 0x7f81},
         {KL_OP_convert, KL_i32, KL_f32, {F(3e9f)}, max}, {KL_OP_convert, KL_i32, KL_f32, {nan}, 0},
         {KL_OP_convert, KL_u8, KL_f32, {F(-1)}, 0}, {KL_OP_convert, KL_u8, KL_i32, {300}, 44},

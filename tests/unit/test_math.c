@@ -22,6 +22,19 @@
 
 enum { N = 1 << 14, BATCHES32 = 64, BATCHES64 = 24 };
 
+/* pow as a function of one argument. */
+static inline float kl_powx_f32(float x)
+{
+    return kl_pow_f32(x, 3 - x * 0.25f);
+}
+static inline double kl_powx_f64(double x)
+{
+    return kl_pow_f64(x, 3 - x * 0.25);
+}
+static const char powx[] =
+    "static inline f32 kl_powx_f32(f32 x) { return kl_pow_f32(x, 3 - x * 0.25f); }\n"
+    "static inline f64 kl_powx_f64(f64 x) { return kl_pow_f64(x, 3 - x * 0.25); }\n";
+
 /* clang-format off */
 /* F(name, hash of f32 results, hash of f64 results) */
 #define FUNCTIONS(F)                                     \
@@ -32,7 +45,14 @@ enum { N = 1 << 14, BATCHES32 = 64, BATCHES64 = 24 };
     F(tanh,    0xe6d9809d13fd044f, 0x4f0d738bbb9f39ca)   \
     F(erf,     0xaaafeb46a776e3c5, 0x0df66abf1178938a)   \
     F(erfc,    0xc70b8211c267aea7, 0x3b3493528c6b6e94)   \
-    F(sigmoid, 0xb2797970cfd66cba, 0xdf05c78db539687e)
+    F(sigmoid, 0xb2797970cfd66cba, 0xdf05c78db539687e)   \
+    F(sin,     0x136a13806fd9890c, 0xdbfd9972b6769d2e)   \
+    F(cos,     0xdf8f5f73e8835b59, 0x52efdf91e64e0373)   \
+    F(log2,    0xd2ffb9b3abae7016, 0x508d5c760a97400b)   \
+    F(log1p,   0x4a2d21c5b056213a, 0x223ea99b7cd791c2)   \
+    F(expm1,   0x0ffffea41e567627, 0x7e141c7f5bd6021c)   \
+    F(powx,    0xc412f311ce641adf, 0x2cce066a6a3a6aac)   \
+    F(round,   0x2e690c91794350de, 0xbe1c505efdf4d177)
 
 #define F(name, h32, h64)                                                                    \
     static void inline32_##name(const float *x, float *y)                                    \
@@ -67,9 +87,17 @@ static const char prelude[] =
     "static inline T kl_fma_##T(T a, T b, T c) { return __builtin_fma##S(a, b, c); } \\\n"
     "static inline T kl_abs_##T(T a) { return __builtin_fabs##S(a); } \\\n"
     "static inline T kl_sqrt_##T(T a) { return __builtin_sqrt##S(a); } \\\n"
+    "static inline T kl_trunc_##T(T a) { return __builtin_trunc##S(a); } \\\n"
     "static inline U kl_bitcast_##U##_##T(T a) { union { T f; U u; } x = {a}; return x.u; } \\\n"
     "static inline T kl_bitcast_##T##_##U(U a) { union { U u; T f; } x = {a}; return x.f; }\n"
-    "P(f32, u32, f)\nP(f64, u64, )\n";
+    "P(f32, u32, f)\nP(f64, u64, )\n"
+    "static inline u32 kl_umulhi_u32(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }\n"
+    "static inline u64 kl_umulhi_u64(u64 a, u64 b)\n"
+    "{\n"
+    "    const u64 low = 0xffffffff, al = a & low, ah = a >> 32, bl = b & low, bh = b >> 32;\n"
+    "    const u64 m = ah * bl + (al * bl >> 32), n = al * bh + (m & low);\n"
+    "    return ah * bh + (m >> 32) + (n >> 32);\n"
+    "}\n";
 
 static const struct build {
     const char *cc, *level, *march, *reg;
@@ -158,6 +186,12 @@ static void special_values(void **state)
     assert_true(kl_tanh_f32((float)INFINITY) == 1 && kl_erf_f32(-5) == -1);
     assert_true(kl_erfc_f32(-(float)INFINITY) == 2 && kl_erfc_f32(10) > 0);
     assert_true(kl_sigmoid_f32(-100) > 0 && kl_sigmoid_f32(-1000) == 0);
+    assert_true(signbit(kl_sin_f32(-0.0f)) && isnan(kl_cos_f64((double)INFINITY)));
+    assert_true(kl_log2_f32(0x1p-149f) == -149 && kl_log2_f64(0x1p1000) == 1000);
+    assert_true(signbit(kl_log1p_f32(-0.0f)) && kl_log1p_f64(-1) == -(double)INFINITY);
+    assert_true(signbit(kl_expm1_f64(-0.0)) && kl_expm1_f32(-(float)INFINITY) == -1);
+    assert_true(kl_pow_f32((float)NAN, 0) == 1 && kl_pow_f64(-2, 3) == -8);
+    assert_true(kl_round_f32(0x1.fffffep-2f) == 0 && kl_round_f64(-2.5) == -3);
     assert_true(kl_rsqrt_f32(-0.0f) == -(float)INFINITY && kl_rsqrt_f64(4) == 0.5);
 }
 
@@ -197,6 +231,7 @@ static void write_source(void)
         fputs(*p, f);
     for (int k = 0; k < 2; k++)
         fprintf(f, "f32 kl_use_%s(f32 x)\n{\n    return kl_%s_mid_f32(x);\n}\n", funcs[k].name, funcs[k].name);
+    fputs(powx, f);
     for (int k = 0; k < NFUNCS; k++)
         for (int w = 32; w <= 64; w += 32)
             fprintf(f,
@@ -229,7 +264,8 @@ static void check_assembly(const struct build *b)
             snprintf(name, sizeof name, "%.*s", (int)strcspn(line, ":"), line);
             packed = 0;
         } else if (*name && strstr(line, b->reg) &&
-                   (strstr(line, "fmadd") || strstr(line, "sqrtp"))) {
+                   (strstr(line, "fmadd") || strstr(line, "sqrtp") || strstr(line, "vrnd") ||
+                    strstr(line, "roundp"))) {
             packed++;
         } else if (*name && strstr(line, "\tcall")) {
             print_error("%s %s %s: %s", b->cc, b->march, name, line);

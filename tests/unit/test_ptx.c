@@ -1,5 +1,5 @@
 /* test_ptx.c - the GPU back end against the interpreter, on the functions in tests/gen/c and
- * tests/gen/ptx.
+ * tests/gen/ptx, and on those of math and bits in tests/gen/run.
  *
  * A file begins with lines
  *     ; run grid=G0[,G1[,G2]] NAME=VALUE ... [v16]
@@ -37,7 +37,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct file *)a)->name, ((const struct file *)b)->name);
 }
 
-static void read_folder(struct files *l, const char *folder)
+/* Files whose names begin with `prefix`. */
+static void read_some(struct files *l, const char *folder, const char *prefix)
 {
     DIR *d = opendir(folder);
     if (!d)
@@ -47,7 +48,7 @@ static void read_folder(struct files *l, const char *folder)
         char path[300];
         if (n < 5 || n > 100 || strcmp(e->d_name + n - 4, ".kir") != 0)
             continue;
-        if (only && !strstr(e->d_name, only))
+        if ((only && !strstr(e->d_name, only)) || strncmp(e->d_name, prefix, strlen(prefix)) != 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
         FILE *f = fopen(path, "r");
@@ -65,11 +66,18 @@ static void read_folder(struct files *l, const char *folder)
         qsort(l->v, l->n, sizeof *l->v, by_name);
 }
 
+static void read_folder(struct files *l, const char *folder)
+{
+    read_some(l, folder, "");
+}
+
 static struct files read_folders(void)
 {
     struct files l = {NULL, 0};
     read_folder(&l, "tests/gen/c");
     read_folder(&l, "tests/gen/ptx");
+    read_some(&l, "tests/gen/run", "math_");
+    read_some(&l, "tests/gen/run", "bits_");
     return l;
 }
 

@@ -344,7 +344,10 @@ static bool folds(const kl_fn *f, bool *wide)
 static bool is_math(enum kl_op op)
 {
     uint32_t flags = kl_ops[op].flags;
-    return (flags & KL_F_EW) && (flags & KL_F_FAST) && op != KL_OP_div && op != KL_OP_rsqrt;
+    if (op == KL_OP_log1p || op == KL_OP_expm1)
+        return true;
+    return (flags & KL_F_EW) && (flags & KL_F_FAST) && op != KL_OP_div && op != KL_OP_rsqrt &&
+           op != KL_OP_sqrt;
 }
 
 uint32_t kl_px_steps(const struct pgen *g)
@@ -356,7 +359,7 @@ uint32_t kl_px_steps(const struct pgen *g)
         if (!in->blk.id || !is_math(op) || (in->attr.bits && !g->o->exact) ||
             kl_numel(kl_type_of(g->f, (kl_val){i})) == 1 || kl_px_is_brief(g, (kl_val){i}))
             continue;
-        if (op == KL_OP_erf || op == KL_OP_erfc)
+        if (op == KL_OP_erf || op == KL_OP_erfc || op == KL_OP_sin || op == KL_OP_cos || op == KL_OP_pow)
             return 2;
         steps = 1;
     }

@@ -20,6 +20,7 @@ struct row {
 /* clang-format off */
 static const struct row rows[] = {
 #define MATH(name, t)         {R_MATH, KL_##t, 0, #name, NULL, NULL, NULL, NULL, 0, 0},
+#define MATH2(name, t)        MATH(name, t)
 #define K(t, v, lit)          {.kind = R_K, .type = KL_##t, .name = #v, LIT_##t(lit)},
 #define I1(t, v, op, a)       {R_I, KL_##t, 0, #v, #op, #a, NULL, NULL, 0, 0},
 #define I2(t, v, op, a, b)    {R_I, KL_##t, 0, #v, #op, #a, #b, NULL, 0, 0},
@@ -66,13 +67,19 @@ struct shorter {
 static const struct shorter shorters[] = {
     {"exp", 0, 87.0f, false},     {"exp2", 0, 125.0f, false}, {"erfc", 0, 9.0f, false},
     {"sigmoid", 0, 60.0f, false}, {"tanh", 0, 9.0f, false},   {"log", 0x1p-126f, 0x1.fffffep127f, true},
+    {"sin", 0, 0x1.fffffep14f, false}, {"cos", 0, 0x1.fffffep14f, false},
+    {"expm1", 0, 17.0f, false},   {"log2", 0x1p-126f, 0x1.fffffep127f, true},
 };
 
 static const struct means {
     const char *fn, *v, *to; /* to NULL: SCALE */
 } meanings[] = {
-    {"erfc", "v", "a"}, {"erfc", "y", NULL},      {"tanh", "v", "a"},
-    {"log", "xn", "x"}, {"log", "kbias", "bias"}, {"log", "y", "y0"},
+    {"erfc", "v", "a"},   {"erfc", "y", NULL},  {"tanh", "v", "a"},
+    {"log", "xn", "x"},   {"log", "kbias", "bias"}, {"log", "y", "y0"},
+    {"log2", "xn", "x"},  {"log2", "kbias", "bias"}, {"log2", "y", "y0"},
+    {"expm1", "v", "x"},
+    {"sin", "r", "rc"},   {"sin", "rl", "rlc"}, {"sin", "q", "qc"}, {"sin", "y", "ys"},
+    {"cos", "r", "rc"},   {"cos", "rl", "rlc"}, {"cos", "q", "qc"}, {"cos", "y", "ys"},
 };
 
 static const struct means *means(const char *fn, const char *v)
@@ -92,9 +99,10 @@ static const struct shorter *shorter(const char *fn)
 }
 
 /* Values named so far in one expansion. */
+enum { MAX_ROWS = 320 };
 struct names {
-    const char *name[128];
-    opnd v[128];
+    const char *name[MAX_ROWS];
+    opnd v[MAX_ROWS];
     uint32_t n;
 };
 
@@ -110,7 +118,7 @@ static opnd get(struct pgen *g, const struct names *s, const char *name)
 
 static void put(struct pgen *g, struct names *s, const char *name, opnd v)
 {
-    KL_CHECK(g->a->env, s->n < 128);
+    KL_CHECK(g->a->env, s->n < MAX_ROWS);
     s->name[s->n] = name;
     s->v[s->n++] = v;
 }
@@ -156,17 +164,27 @@ static bool scales(const char *fn)
     return false;
 }
 
-static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, bool brief)
+/* 64-bit shifts take their count as 32 bits. */
+static opnd shift64(struct pgen *g, const char *op, opnd a, opnd count)
+{
+    opnd n = kl_px_isreg(count) ? kl_px_set(g, CL_B32, "cvt.u32.u64 $, %s", count)
+                                : kl_px_fmt(g, "%d", atoi(count));
+    return kl_px_set(g, CL_B64, "%s.%s $, %s, %s", op, op[2] == 'l' ? "b64" : "u64", a, n);
+}
+
+static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, opnd y, bool brief)
 {
     if (brief && (strcmp(fn, "exp") == 0 || strcmp(fn, "exp2") == 0))
         fn = fn[3] ? "exp2_mid" : "exp_mid";
     struct names s = {.n = 1, .name = {"x"}, .v = {kl_px_inreg(g, kl_px_cls(e), x)}};
+    if (y)
+        put(g, &s, "y", kl_px_inreg(g, kl_px_cls(e), y));
     const struct row *first = &rows[find(g, fn, e) + 1];
-    bool need[160] = {false};
+    bool need[MAX_ROWS] = {false};
     uint32_t n = 0;
     while (first[n].kind != R_RET)
         n++;
-    KL_CHECK(g->a->env, n < 160);
+    KL_CHECK(g->a->env, n < MAX_ROWS);
     mark(first, brief, need, n);
     for (uint32_t i = 0; i <= n; i++) {
         const struct row *r = &first[i];
@@ -192,11 +210,10 @@ static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, bool 
         }
         case R_SEL: v = kl_px_ew1(g, KL_OP_select, false, t, t, a, b, c, 0, false); break;
         case R_BC: v = kl_px_bitcast(g, t, (enum kl_elem)r->from, a); break;
-        case R_CALL: v = expand(g, r->op, t, a, brief); break;
-        default: /* shifts take their count as 32 bits, and counts here are small constants */
+        case R_CALL: v = expand(g, r->op, t, a, NULL, brief); break;
+        default:
             if (kl_elems[t].bytes == 8 && (strcmp(r->op, "shl") == 0 || strcmp(r->op, "shr") == 0))
-                v = kl_px_set(g, CL_B64, "%s.%s $, %s, %d", r->op, r->op[2] == 'l' ? "b64" : "u64", a,
-                              atoi(b));
+                v = shift64(g, r->op, a, b);
             else if (brief && strcmp(r->op, "div") == 0)
                 v = strcmp(a, "0f3F800000") == 0 ? kl_px_short_rcp(g, b) : kl_px_short_div(g, a, b, NULL);
             else
@@ -208,9 +225,9 @@ static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, bool 
     return get(g, &s, first[n].name);
 }
 
-opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x)
+opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x, opnd y)
 {
-    return expand(g, fn, e, x, false);
+    return expand(g, fn, e, x, y, false);
 }
 
 /* ---- results of 0 ----
@@ -275,7 +292,7 @@ void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd
     bool known = kl_px_is_brief(g, v);
     if (!sh || n < 2 || known) {
         for (uint32_t i = 0; i < n; i++)
-            out[i] = expand(g, fn, e, in[i], known);
+            out[i] = expand(g, fn, e, in[i], NULL, known);
         return;
     }
     opnd ok = kl_px_within(g, in, n, sh->lo, sh->hi, sh->is_signed);
@@ -287,7 +304,7 @@ void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd
         kl_px(g, "@!%s bra $L%u", ok, slow);
     for (uint32_t i = 0; i < n; i++) {
         out[i] = kl_px_reg(g, CL_F32);
-        kl_px(g, "mov.f32 %s, %s", out[i], expand(g, fn, e, in[i], true));
+        kl_px(g, "mov.f32 %s, %s", out[i], expand(g, fn, e, in[i], NULL, true));
     }
     uint32_t zeros = u.mask ? kl_px_new_label(g) : done;
     if (u.mask)
@@ -295,7 +312,7 @@ void kl_px_math_n(struct pgen *g, kl_val v, enum kl_elem e, const opnd *in, opnd
     kl_px(g, "bra $L%u", zeros);
     kl_px_label(g, slow);
     for (uint32_t i = 0; i < n; i++)
-        kl_px(g, "mov.f32 %s, %s", out[i], expand(g, fn, e, in[i], false));
+        kl_px(g, "mov.f32 %s, %s", out[i], expand(g, fn, e, in[i], NULL, false));
     if (u.mask)
         put_zeros(g, &u, zeros, out, n);
     kl_px_label(g, done);

@@ -125,7 +125,8 @@ opnd kl_px_once(struct pgen *g, enum cls c, const char *fmt, ...)
 /* ---- layouts (assign.c) ---- */
 
 void kl_px_assign(struct pgen *g);
-/* Exact functions of tiles that may need their full form: 0 none, 1 short ones, 2 erf or erfc. */
+/* Exact functions of tiles that may need their full form: 0 none, 1 short ones, 2 erf and longer
+ * ones. */
 uint32_t kl_px_steps(const struct pgen *g);
 bool kl_px_has_math(const kl_fn *f); /* functions of tiles, in any form */
 const kl_layout *kl_px_intern(struct pgen *g, const kl_layout *l);
@@ -179,7 +180,9 @@ extern const char *const kl_px_where[KL_NOP];
 const char *const *kl_px_texts(enum kl_op op);
 void kl_px_convert_n(struct pgen *g, enum kl_elem to, enum kl_elem from, const opnd *in, opnd *out,
                      uint32_t n);
-opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x);
+/* y: the second argument, or NULL. */
+opnd kl_px_math(struct pgen *g, const char *fn, enum kl_elem e, opnd x, opnd y);
+opnd kl_px_fmod(struct pgen *g, enum kl_elem e, opnd x, opnd y);
 opnd kl_px_within(struct pgen *g, const opnd *x, uint32_t n, float lo, float hi, bool is_signed);
 opnd kl_px_short_rcp(struct pgen *g, opnd y);
 opnd kl_px_short_div(struct pgen *g, opnd x, opnd y, opnd *rec);

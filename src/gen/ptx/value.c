@@ -134,8 +134,10 @@ opnd kl_px_ew1(struct pgen *g, enum kl_op op, bool fast, enum kl_elem e, enum kl
         if (kl_elems[e].bytes == 8 && wide[op][uns])
             s = wide[op][uns];
     }
+    if (op == KL_OP_fmod)
+        return kl_px_fmod(g, e, a, b);
     if (!s)
-        return kl_px_math(g, kl_ops[op].name, e, a);
+        return kl_px_math(g, kl_ops[op].name, e, a, b);
     opnd d = kl_px_reg(g, kl_ops[op].cls == KL_C_CMP ? CL_P : own);
     expand(g, s, e, d, arg);
     return d;
