@@ -89,7 +89,7 @@ $(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 $(O)/tests/device-check: $(O)/tests/device/device.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/libkiln.a
+$(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/tests/ulp/pow.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -lmpfr $(LDLIBS)
 
