@@ -86,9 +86,11 @@ $(O)/tests/random-programs: $(call obj,$(RANDOM)) $(O)/libkiln.a
 $(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/tests/device-check: $(O)/tests/device/device.o $(O)/libkiln.a
+$(O)/tests/device-check: $(O)/tests/device/device.o
+$(O)/tests/compile-times: $(O)/tests/times/compile.o
+$(O)/tests/device-check $(O)/tests/compile-times: $(O)/libkiln.a
 	@echo "  LD   $@"
-	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $(filter %.o,$^) $(O)/libkiln.a $(LDLIBS)
 $(O)/tests/ulp-check: $(O)/tests/ulp/ulp.o $(O)/tests/ulp/pow.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -lmpfr $(LDLIBS)
@@ -108,8 +110,8 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
 $(O)/tests/unit/test_cuda: | $(FAKECUDA)
 
-tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs $(O)/tests/shape-sweep $(O)/tests/device-check \
-       $(O)/tests/ulp-check
+tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
+       $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
@@ -139,7 +141,7 @@ bench: all $(O)/bench/cpu/kernels
 $(O)/bench/cpu/kernels: $(O)/bench/cpu/kernels.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/bench/gpu/kernels $(O)/bench/gpu/launch $(O)/bench/gpu/compile: %: %.o $(O)/libkiln.a
+$(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 

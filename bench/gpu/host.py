@@ -5,7 +5,7 @@
 
 Launches: bench/gpu/launch (kiln_launch and cuLaunchKernel, 19 arguments), a Triton kernel with 19
 arguments and PyTorch operations, in turn, in bursts that the device's queue holds.  Code: what
-bench/gpu/compile measures, ptxas alone on the same texts, and Triton's compile of its forms of the
+tests/times measures, ptxas alone on the same texts, and Triton's compile of its forms of the
 same kernels with an empty cache.  DIR/host.jsonl receives one line a figure, DIR/ptx the texts.
 A peer that is not installed is left out.
 """
@@ -114,7 +114,11 @@ def codes(o, keep):
     texts = os.path.join(o.out, "ptx")
     shutil.rmtree(texts, ignore_errors=True)
     os.makedirs(texts)
-    exe = os.path.join(o.build, "bench", "gpu", "compile")
+    exe = next((p for p in (os.path.join(o.build, "tests", "compile-times"),
+                            os.path.join(o.build, "compile-times")) if os.path.exists(p)), None)
+    if not exe:
+        print("compile-times is missing", file=sys.stderr)
+        return
     where = ["--no-device"] if o.no_device else ["--device", str(o.device)]
     out = subprocess.run([exe, "--keep", texts, "--turns", str(max(3, o.turns)), *where],
                          capture_output=True, text=True)

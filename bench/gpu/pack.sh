@@ -9,10 +9,10 @@ O=${O:-build}
 mkdir -p "$DIR/b/bench/gpu" "$DIR/lib" "$DIR/tests"
 cp -r kernels bench examples "$DIR/"
 cp -r tests/run tests/sweep "$DIR/tests/"
-for p in kiln bench/gpu/kernels bench/gpu/launch bench/gpu/compile; do
+for p in kiln bench/gpu/kernels bench/gpu/launch; do
     strip -o "$DIR/b/$p" "$O/$p"
 done
-for p in random-programs shape-sweep device-check unit/test_sim_ops; do
+for p in random-programs shape-sweep device-check compile-times unit/test_sim_ops; do
     strip -o "$DIR/b/$(basename $p)" "$O/tests/$p"
 done
 "${CC:-cc}" -Iinclude -O2 -o "$DIR/b/chain" examples/chain.c "$O/libkiln.a" -ldl -lpthread -lm

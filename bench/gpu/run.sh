@@ -16,7 +16,7 @@ step() { case " $STEPS " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 failed=0
 
 if step build; then
-    progs="$O/bench/gpu/kernels $O/bench/gpu/launch $O/bench/gpu/compile"
+    progs="$O/bench/gpu/kernels $O/bench/gpu/launch $O/tests/compile-times"
     # where jansson (for the command line) is not installed, the library is enough for the figures
     make -j"$(getconf _NPROCESSORS_ONLN)" O="$O" all $progs >"$OUT/build.log" 2>&1 ||
         make -j"$(getconf _NPROCESSORS_ONLN)" O="$O" "$O/libkiln.a" $progs >>"$OUT/build.log" 2>&1 || {

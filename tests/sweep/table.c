@@ -20,10 +20,11 @@ enum {
     COLUMNS, LAYERNORM, RMSNORM, ROWSUM, PARTS, JOIN, SHORT, TRANSPOSE, MATMUL, SCALE, COPY2, SUMS2
 };
 static const struct kern kerns[] = {
-    [ADD] = {"add", "add", {OUT("z", "n", 'T'), IN("x", "n", 'T'), IN("y", "n", 'T')}, "x"},
-    [PLACES] = {"add", "places", {OUT("place", "qB", 'l'), IN("x", "n", 'f')}, NULL},
-    [ERF] = {"gelu", "erf_form", {OUT("y", "n", 'T'), IN("x", "n", 'T')}, "x"},
-    [TANH] = {"gelu", "tanh_form", {OUT("y", "n", 'T'), IN("x", "n", 'T')}, "x"},
+    [ADD] = {"add", "add",
+             {OUT("z", "n", 'T'), IN("x", "n", 'T'), IN("y", "n", 'T')}, "x", .tail = 0},
+    [PLACES] = {"add", "places", {OUT("place", "qB", 'l'), IN("x", "n", 'f')}, NULL, .tail = 0},
+    [ERF] = {"gelu", "erf_form", {OUT("y", "n", 'T'), IN("x", "n", 'T')}, "x", .tail = 0},
+    [TANH] = {"gelu", "tanh_form", {OUT("y", "n", 'T'), IN("x", "n", 'T')}, "x", .tail = 0},
     [SAXPY] = {"saxpy", "saxpy", {INOUT("y", "n", 'T'), IN("x", "n", 'T')}, "x", .scalar = "a"},
     [SAXPY_FMA] = {"saxpy", "saxpy_fma", {INOUT("y", "n", 'T'), IN("x", "n", 'T')}, "x",
                    .scalar = "a"},
@@ -31,29 +32,36 @@ static const struct kern kerns[] = {
                 .scalar = "a"},
     [STRIDE_FMA] = {"saxpy", "saxpy_stride_fma", {INOUT("y", "n", 'T'), IN("x", "n", 'T')}, "x",
                     .scalar = "a"},
-    [SOFTMAX] = {"softmax", "softmax", {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x"},
-    [STRIDED] = {"softmax", "softmax_strided", {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x"},
-    [ONLINE] = {"softmax", "softmax_online", {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x"},
-    [COLUMNS] = {"softmax", "softmax_columns", {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x"},
+    [SOFTMAX] = {"softmax", "softmax", {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x", .tail = 0},
+    [STRIDED] = {"softmax", "softmax_strided",
+             {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x", .tail = 0},
+    [ONLINE] = {"softmax", "softmax_online",
+             {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x", .tail = 0},
+    [COLUMNS] = {"softmax", "softmax_columns",
+             {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x", .tail = 0},
     [LAYERNORM] = {"layernorm", "layernorm",
                    {OUT("y", "rc", 'T'), IN("x", "rc", 'T'), MAYBE("gamma", "c", 'T', false),
                     MAYBE("beta", "c", 'T', false), MAYBE("mean", "r", 'A', true),
                     MAYBE("rstd", "r", 'A', true)}, "x", .tail = 1},
     [RMSNORM] = {"rmsnorm", "rmsnorm",
-                 {OUT("y", "rc", 'T'), IN("x", "rc", 'T'), MAYBE("gamma", "c", 'T', false)}, "x"},
+                 {OUT("y", "rc", 'T'), IN("x", "rc", 'T'), MAYBE("gamma", "c", 'T', false)},
+                 "x", .tail = 0},
     [ROWSUM] = {"rowsum", "rowsum",
-                {OUT("s", "r", 'A'), IN("x", "rc", 'T'), MAYBE("lanes", "rB", 'A', true)}, NULL},
-    [PARTS] = {"rowsum", "rowsum_parts", {OUT("partial", "rp", 'A'), IN("x", "rc", 'T')}, NULL},
-    [JOIN] = {"rowsum", "rowsum_join", {OUT("s", "r", 'A'), IN("partial", "rp", 'A')}, NULL},
-    [SHORT] = {"rowsum", "rowsum_short", {OUT("s", "r", 'A'), IN("x", "rc", 'T')}, NULL},
+                {OUT("s", "r", 'A'), IN("x", "rc", 'T'), MAYBE("lanes", "rB", 'A', true)},
+                NULL, .tail = 0},
+    [PARTS] = {"rowsum", "rowsum_parts",
+             {OUT("partial", "rp", 'A'), IN("x", "rc", 'T')}, NULL, .tail = 0},
+    [JOIN] = {"rowsum", "rowsum_join",
+             {OUT("s", "r", 'A'), IN("partial", "rp", 'A')}, NULL, .tail = 0},
+    [SHORT] = {"rowsum", "rowsum_short", {OUT("s", "r", 'A'), IN("x", "rc", 'T')}, NULL, .tail = 0},
     [TRANSPOSE] = {"transpose", "transpose", {OUT("y", "cr", 'T'), IN("x", "rc", 'T')}, NULL,
                    .moves = true},
     [MATMUL] = {"matmul", "matmul",
                 {OUT("c", "MN", 'T'), IN("a", "MK", 'T'), IN("b", "KN", 'T'),
-                 MAYBE("bias", "N", 'T', false)}, NULL},
-    [SCALE] = {"strided", "scale", {OUT("y", "n", 'T'), IN("x", "n", 'T')}, "x"},
+                 MAYBE("bias", "N", 'T', false)}, NULL, .tail = 0},
+    [SCALE] = {"strided", "scale", {OUT("y", "n", 'T'), IN("x", "n", 'T')}, "x", .tail = 0},
     [COPY2] = {"strided", "copy2", {OUT("y", "rc", 'T'), IN("x", "rc", 'T')}, "x", .moves = true},
-    [SUMS2] = {"strided", "sums2", {OUT("s", "r", 'A'), IN("x", "rc", 'T')}, NULL},
+    [SUMS2] = {"strided", "sums2", {OUT("s", "r", 'A'), IN("x", "rc", 'T')}, NULL, .tail = 0},
 };
 
 /* ---- walking ---- */
@@ -249,7 +257,7 @@ static void tiles(struct walk *w)
                     sweep_lying(w, &c);
                 }
     static const int mnk[][3] = {{5, 7, 9},    {33, 17, 40}, {16, 16, 16}, {1, 1, 1},   {0, 4, 3},
-                                 {4, 0, 3},    {3, 5, 0},    {17, 64, 33}, {64, 65, 8}, {31, 33, 37},
+                                 {4, 0, 3},    {3, 5, 0},    {17, 64, 33}, {64, 65, 8}, {31, 33, 7},
                                  {63, 31, 64}, {65, 32, 7},  {130, 70, 20}};
     static const int block[][3] = {{16, 16, 16}, {32, 16, 8}, {8, 8, 5}, {64, 64, 32}};
     static const enum place apart[] = {DENSE, OFF, PITCH, PITCH16, UPWARDS};

@@ -1,19 +1,20 @@
 /* compile.c - how long code takes to make: source to PTX for every library kernel, in this
  * process, and PTX to cubin by the driver.
  *
- *     compile [--device N | --no-device] [--keep DIR] [--turns N]
+ *     compile-times [--device N | --no-device] [--keep DIR] [--turns N]
  *
  * One line of JSON for each kernel and type, medians of N turns (7).  source_ms: kiln_compile of
  * the whole file, and one kernel to PTX; source_cpu_ms: the same in time of the processor;
  * parse_ms: the first part.  driver_ms, load_ms: what the runtime spends in the driver's assembler
- * and in loading, with no cache of Kiln or of the driver.  DIR receives the texts, for ptxas alone.  Run it in the folder that holds kernels/. */
+ * and in loading, with no cache of Kiln or of the driver.  DIR receives the texts, for ptxas
+ * alone.  Run it in the folder that holds kernels/; bench/gpu/host.py puts peers beside it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "../../tests/library.h"
+#include "../library.h"
 #include "tool.h"
 
 enum { MOST = 50 };
@@ -160,7 +161,8 @@ int main(int argc, char **argv)
         } else if (v && strcmp(argv[i], "--turns") == 0) {
             opt.turns = atoi(argv[++i]);
         } else {
-            fputs("usage: compile [--device N | --no-device] [--keep DIR] [--turns N]\n", stderr);
+            fputs("usage: compile-times [--device N | --no-device] [--keep DIR] [--turns N]\n",
+                  stderr);
             return 2;
         }
     }
