@@ -202,8 +202,11 @@ static uint32_t register_limit(const struct pgen *g)
     uint32_t steps = kl_px_steps(g) == 2 ? 48 : kl_px_steps(g) ? 16 : 0;
     bool narrow = false, wide = false;
     uint32_t loads = 0; /* of whole tiles of at least 4 bytes */
+    uint32_t beside = 0; /* tiles that a fold or a flip holds beside its operand */
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
+        if (in->blk.id && (in->op == KL_OP_scan || in->op == KL_OP_flip || (in->op == KL_OP_reduce_fn && in->nargs > 1)))
+            beside = in->nargs > beside ? in->nargs : beside;
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
             continue;
         const struct kl_type *t = &f->type[in->type.id];
@@ -215,6 +218,8 @@ static uint32_t register_limit(const struct pgen *g)
         if (in->op == KL_OP_dot)
             return room < 255 ? room : 255;
     }
+    if (beside)
+        need += beside * g->each + 16;
     if (wide) /* in a cluster one CTA has an SM either way */
         need += 2 * g->each + (g->clog2 ? 16 : 0);
     if (steps && g->each < 32) /* functions in full keep several elements in flight */
