@@ -246,25 +246,76 @@ static void in_order(struct gen *g, const struct step *s, const struct fold *r, 
         kl_c_close(g);
 }
 
+/* Is the block a few operations, so that it may be written out twelve times? */
+static bool is_small(const struct gen *g, const struct fold *r)
+{
+    uint32_t n = 0;
+    kl_each_ins (g->f, r->in->attr.redfn.blk, v) {
+        const struct kl_ins *in = kl_in(g->f, v);
+        if (kl_ops[in->op].flags & KL_F_REGION)
+            return false;
+        n += kl_ops[in->op].flags & KL_F_EW ? 1 : 0;
+    }
+    return r->m == 1 && n <= 4;
+}
+
+/* The levels of distance 1, 2 and 4 on each whole group of 8, in registers; what is left over
+ * at the end goes through loops. */
+static void small_levels(struct gen *g, const struct step *s, const struct fold *r, const char *x)
+{
+    kl_val a = param_of(g, r, 0, 0), b = param_of(g, r, 1, 0), y = kl_last(g->f, r->in->attr.redfn.blk);
+    const char *n = kl_c_size(g, r->n), *v[8], *type = elem_local(g, a);
+    kl_c_line(g, "i64 group0 = 0;");
+    kl_c_open(g, "for (; group0 + 8 <= %s; group0 += 8)", n);
+    for (uint32_t i = 0; i < 8; i++) {
+        v[i] = kl_c_temp(g, "t");
+        kl_c_line(g, "const %s %s = %s[group0 + %u];", type, v[i], x, i);
+    }
+    for (uint32_t h = 1; h < 8; h *= 2)
+        for (uint32_t i = 0; i < 8; i++) {
+            if (!(i & h))
+                continue;
+            g->val[a.id].text = v[(i & ~(2 * h - 1)) + h - 1];
+            g->val[b.id].text = v[i];
+            kl_c_steps(g, &s->sub[0]);
+            v[i] = g->val[kl_arg(g->f, y, 0).id].text;
+        }
+    for (uint32_t i = 1; i < 8; i++)
+        kl_c_line(g, "%s[group0 + %u] = %s;", x, i, v[i]);
+    kl_c_close(g);
+    kl_c_open(g, "for (i64 h0 = 1; h0 < 8; h0 *= 2)");
+    kl_c_open(g, "for (i64 b0 = group0 + h0; b0 < %s; b0 += 2 * h0)", n);
+    kl_c_open(g, "for (i64 j = b0; j < b0 + h0 && j < %s; j++)", n);
+    read_side(g, r, 0, &x, "b0 - 1");
+    read_side(g, r, 1, &x, "j");
+    write_out(g, r, s, &x, "j");
+    kl_c_close(g);
+    kl_c_close(g);
+    kl_c_close(g);
+}
+
 static void levels(struct gen *g, const struct step *s, const struct fold *r, const char *const *x)
 {
     const char *n = kl_c_size(g, r->n), *inner = kl_c_size(g, r->inner), *at;
     uint64_t chunk = CHUNK;
     while (chunk > 2 && r->inner > 1 && chunk * r->inner > 4 * CHUNK)
         chunk /= 2;
-    bool parts = r->n > chunk;
+    bool parts = r->n > chunk, small = r->inner == 1 && r->n >= 16 && is_small(g, r);
+    unsigned first = small ? 8 : 1;
+    if (small)
+        small_levels(g, s, r, x[0]);
     if (parts) { /* the last part is what goes across the others */
         unsigned c = (unsigned)chunk;
         kl_c_line(g, "const i64 parts0 = (%s + %u) / %u;", n, c - 1, c);
         kl_c_open(g, "for (i64 part = 0; part <= parts0; part++)");
         kl_c_line(g, "const i64 from = part < parts0 ? part * %u : 0;", c);
         kl_c_line(g, "const i64 end = part < parts0 && from + %u < %s ? from + %u : %s;", c, n, c, n);
-        kl_c_line(g, "const i64 least0 = part < parts0 ? 1 : %u, most0 = part < parts0 ? %u : %s;", c, c, n);
+        kl_c_line(g, "const i64 least0 = part < parts0 ? %u : %u, most0 = part < parts0 ? %u : %s;", first, c, c, n);
         kl_c_open(g, "for (i64 h0 = least0; h0 < most0; h0 *= 2)");
         kl_c_open(g, "for (i64 b0 = from + h0; b0 < end; b0 += 2 * h0)");
     } else {
         kl_c_line(g, "const i64 end = %s;", n);
-        kl_c_open(g, "for (i64 h0 = 1; h0 < end; h0 *= 2)");
+        kl_c_open(g, "for (i64 h0 = %u; h0 < end; h0 *= 2)", first);
         kl_c_open(g, "for (i64 b0 = h0; b0 < end; b0 += 2 * h0)");
     }
     kl_c_line(g, "const i64 stop0 = b0 + h0 < end ? b0 + h0 : end;");
