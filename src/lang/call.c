@@ -299,7 +299,8 @@ static bool bind_value(kl_elab *e, struct kl_fctx *fx, const kl_node *p, kl_valu
 static kl_value expr_for(kl_elab *e, const kl_node *n, const kl_node *p)
 {
     const kl_node *t = p->kind == KL_N_PARAM ? p->kid[0] : NULL;
-    enum kl_elem el = t && t->kind == KL_N_TYPE && !kl_is_struct_type(t) ? kl_elem_by_name(t->name, (uint32_t)strlen(t->name)) : KL_elem_none;
+    bool plain = t && t->kind == KL_N_TYPE && !kl_is_struct_type(t);
+    enum kl_elem el = plain ? kl_elem_by_name(t->name, (uint32_t)strlen(t->name)) : KL_elem_none;
     e->want = n->kind == KL_N_COND ? (uint8_t)el : 0;
     return kl_expr(e, n);
 }

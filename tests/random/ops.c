@@ -234,8 +234,8 @@ static void fold(struct rprog *p, unsigned r, unsigned ty, unsigned len)
     line(p, "{");
     line(p, "    i64 i = program_id(0);");
     const char *f = folds[r].function ? ", f" : "";
-    line(p, FMT("    y[i:1][0:%d] = %s%s(x0[i:1][0:%d])%s%s, .axis = 1%s)%s;", m, folds[r].row, pair ? FMT("(%s)", P) : "",
-                n, pair ? FMT(", range(%d)}", n) : "", f, folds[r].column, folds[r].tail));
+    line(p, FMT("    y[i:1][0:%d] = %s%s(x0[i:1][0:%d])%s%s, .axis = 1%s)%s;", m, folds[r].row,
+                pair ? FMT("(%s)", P) : "", n, pair ? FMT(", range(%d)}", n) : "", f, folds[r].column, folds[r].tail));
     line(p, "    if (i == 0)");
     line(p, FMT("        z[0:%d][0:3] = %s%s(x1[0:%d][0:3])%s%s, .axis = 0%s)%s;", m, folds[r].row,
                 pair ? FMT("(%s)", P) : "", n, pair ? ", 2}" : "", f, folds[r].column, folds[r].tail));

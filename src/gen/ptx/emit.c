@@ -205,7 +205,8 @@ static uint32_t register_limit(const struct pgen *g)
     uint32_t beside = 0; /* tiles that a fold or a flip holds beside its operand */
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
-        if (in->blk.id && (in->op == KL_OP_scan || in->op == KL_OP_flip || (in->op == KL_OP_reduce_fn && in->nargs > 1)))
+        bool several = in->op == KL_OP_reduce_fn && in->nargs > 1;
+        if (in->blk.id && (in->op == KL_OP_scan || in->op == KL_OP_flip || several))
             beside = in->nargs > beside ? in->nargs : beside;
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
             continue;
