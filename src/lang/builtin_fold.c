@@ -151,13 +151,13 @@ static bool fold(kl_elab *e, struct folded *x, kl_sym *fn, enum kl_op op, uint32
     kl_val arg[KL_MAX_FOLD], ir = {0};
     uint32_t rank = x->v[0].rank;
     kl_dim dim[KL_MAX_RANK];
+    if (kl_emitting(e) && x->v[0].dim[axis].n == 1) /* nothing to combine, and no block without an owner */
+        return true;
     if (!block_of(e, x, fn, op, &blk, s))
         return false;
     memcpy(dim, x->v[0].dim, sizeof dim);
     if (!scan)
         dim[axis] = kl_dim_of(1);
-    if (x->v[0].dim[axis].n == 1) /* nothing to combine; the block is forgotten */
-        return true;
     enum kl_op what = scan ? KL_OP_scan : KL_OP_reduce_fn;
     if (kl_emitting(e)) {
         for (uint32_t i = 0; i < x->n; i++)
