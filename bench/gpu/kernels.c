@@ -52,6 +52,8 @@ static const struct bench_case {
 #define SOFT(r, c) {"softmax", "softmax", "softmax", SOFTMAX, r, c, 0, {{"", 0, NULL}}}
     SOFT(1024, 1024), SOFT(16384, 1000), SOFT(65536, 1024), SOFT(4096, 4096), SOFT(8192, 16384),
     SOFT(4096, 32768),
+#define FAST(r, c) {"softmax_fast", "softmax", "softmax", SOFTMAX, r, c, 0, {{"FAST", 1, NULL}}}
+    FAST(16384, 1000), FAST(4096, 4096), FAST(8192, 16384),
 /* the whole row on a cluster, and read twice in pieces */
 #define LONG(name, looped, kind, r, c)                                                             \
     {name, name, name, kind, r, c, 0,                                                              \
