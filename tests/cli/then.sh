@@ -1,4 +1,6 @@
 # kiln run ... --then: several kernels, arrays of earlier ones by name.
+fake=$(dirname "$KILN")/tests/fakecuda
+[ -e "$fake/libcuda.so.1" ] || { echo "no fake driver is built" >&2; exit 77; }
 cat >k.kiln <<'K'
 kernel twice(i64 n, f32 y[n], const f32 x[n]) grid(cdiv(n, 4))
 {
@@ -23,7 +25,6 @@ done
 cmp interp.npy sim.npy
 cmp interp.npy cpu.npy
 # on a GPU each array goes there once, and what was written comes back once: x, y, z, s; y, z, s
-fake=$(dirname "$KILN")/tests/fakecuda
 LD_LIBRARY_PATH=$fake FAKECUDA_REPORT=cuMemcpy "$KILN" run k.kiln:twice --device cuda --no-cache \
     'x={1, 2, 3, 4, 5}' --then k.kiln:add a=@y b=@x -o z=cuda.npy --then k.kiln:total x=@z 2>&1
 cmp interp.npy cuda.npy
