@@ -247,7 +247,7 @@ WIDE static double farthest(const float *y, const double *ref)
         const double d = fabs(a - b) * kl_bits_f64((1023 + 1023 + 23 - e) << 52);
         const double same = (vb ^ rb) >> 63 ? (double)INFINITY : d;
         const double one = (v != v) != (r != r) ? (double)INFINITY : same;
-        err[k] = (v != v) & (r != r) ? 0 : one;
+        err[k] = ((v != v) & (r != r)) ? 0 : one;
     }
     for (int k = 0; k < BLOCK; k += 16)
         for (int l = 0; l < 16; l++)
