@@ -20,7 +20,7 @@
 
 #include "sweep.h"
 
-enum { BATCH = 48, MAX_SHOWN = 8, MAX_MODULES = 24, TEXT = 1 << 16 };
+enum { BATCH = 48, MAX_SHOWN = 8, MAX_MODULES = 128, TEXT = 1 << 16 };
 
 static struct {
     kiln_device device;
@@ -68,6 +68,8 @@ static const struct loaded *load(struct sweep *s, const struct kase *c)
     for (unsigned i = 0; i < s->nmod; i++)
         if (s->mod[i].file == c->k->file && s->mod[i].exact == c->exact)
             return &s->mod[i];
+    if (s->nmod == MAX_MODULES)
+        die("more files than the table of modules holds", KILN_E_INTERNAL, NULL);
     struct loaded *l = &s->mod[s->nmod++];
     l->file = c->k->file;
     l->exact = c->exact;

@@ -395,6 +395,19 @@ static bool one_long_axis(const kl_fn *f, uint64_t most)
     return true;
 }
 
+/* Does an operation move elements between any two threads of the program?  Such ones know the
+ * shared memory of one CTA only. */
+static bool stays_in_cta(const kl_fn *f)
+{
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const struct kl_ins *in = &f->ins[i];
+        if (in->blk.id &&
+            (in->op == KL_OP_scan || in->op == KL_OP_gather || kl_is_atomic(in->op)))
+            return true;
+    }
+    return false;
+}
+
 /* log2 of the CTAs of a cluster.
  *
  * A thread holds 32 elements of a row (16 of wider ones) in 64 registers, so that 1024 threads
@@ -407,7 +420,7 @@ static uint32_t choose_cluster(struct pgen *g, uint64_t most, uint32_t each, boo
 {
     const kl_fn *f = g->f;
     uint32_t top = kl_px_cluster_most(g), c = 0;
-    if (!top || g->no_cluster)
+    if (!top || g->no_cluster || stays_in_cta(f))
         return 0;
     if (f->cluster > 0) {
         while ((2u << c) <= (uint32_t)f->cluster && (2u << c) <= top)

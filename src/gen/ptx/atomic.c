@@ -62,6 +62,8 @@ void kl_px_atomic(struct pgen *g, kl_val v)
     enum cls c = kl_px_cls(e);
     uint32_t n = l ? kl_layout_nreg(l) : 1, takes = kl_access_values(in), k = 1u + in->attr.access.n;
     uint32_t o = KL_HOW_ORDER(in->attr.access.how);
+    if (kl_is_float(e) && in->op == KL_OP_atomic) /* programs add in any order */
+        g->approximate = true;
     bool used = in->type.id && is_used(f, v);
     bool returns = in->op == KL_OP_atomic_load || (in->op == KL_OP_atomic && used);
     struct pval x[2] = {{0}}, mask = {0};
