@@ -538,7 +538,8 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--plug") == 0 && i + 1 < argc) {
             plug = strtoull(argv[++i], NULL, 10); /* bytes; small ones for trying it out */
         } else {
-            fprintf(stderr, "usage: kernels [--device N] [--list | --serve | --only TEXT] [--warps N,N... | --cluster N,N...]\n");
+            fprintf(stderr, "usage: kernels [--device N] [--list | --serve | --only TEXT] "
+                            "[--warps N,N... | --cluster N,N...]\n");
             return 2;
         }
     }
