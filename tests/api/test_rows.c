@@ -284,8 +284,19 @@ static void tiles(void **state)
         "    grid(1)\n    cluster(4)\n"
         "{\n"
         "    y[0:N] = flip(x[0:N]) + sum(x[0:N]);\n"
+        "}\n"
+        "kernel running(i64 n, f32 y[n], const f32 x[n], constexpr i64 N = 4096)\n"
+        "    grid(1)\n    cluster(4)\n"
+        "{\n"
+        "    y[0:N] = cumsum(x[0:N]) + max(x[0:N]);\n"
+        "}\n"
+        "kernel picked(i64 n, f32 y[n], i32 count[1], const f32 x[n], constexpr i64 N = 4096)\n"
+        "    grid(1)\n    cluster(4)\n"
+        "{\n"
+        "    y[0:N] = x[range(N) * 7 % N] + sum(x[0:N]);\n"
+        "    atomic_add(count[0], 3);\n"
         "}\n";
-    struct job j = {.n = 0}, k = {.n = 0};
+    struct job j = {.n = 0}, k = {.n = 0}, r = {.n = 0}, p = {.n = 0};
     add_array(&j, "x", KILN_F32, 250, 64, false);
     add_array(&j, "r", KILN_F32, 0, 250, true);
     add_array(&j, "c", KILN_F32, 0, 64, true);
@@ -294,6 +305,13 @@ static void tiles(void **state)
     add_array(&k, "y", KILN_F32, 0, 4096, true);
     add_array(&k, "x", KILN_F32, 0, 4096, false);
     same_bits(NULL, text, "turned", &k, 1);
+    add_array(&r, "y", KILN_F32, 0, 4096, true);
+    add_array(&r, "x", KILN_F32, 0, 4096, false);
+    same_bits(NULL, text, "running", &r, 1);
+    add_array(&p, "y", KILN_F32, 0, 4096, true);
+    add_array(&p, "count", KILN_I32, 0, 1, true);
+    add_array(&p, "x", KILN_F32, 0, 4096, false);
+    same_bits(NULL, text, "picked", &p, 1);
 }
 
 /* What the functions of kiln_nn.h launch for a row: whole where the device holds it, else in blocks. */

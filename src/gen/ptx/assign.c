@@ -395,15 +395,44 @@ static bool one_long_axis(const kl_fn *f, uint64_t most)
     return true;
 }
 
-/* Does an operation move elements between any two threads of the program?  Such ones know the
- * shared memory of one CTA only. */
-static bool stays_in_cta(const kl_fn *f)
+/* Does some operation reach elements of other threads in a way that does not know of clusters?  What
+ * is listed here does; operations that are new have to be added. */
+static bool crosses(const kl_fn *f)
 {
     for (uint32_t i = 1; i < f->nins; i++) {
+        kl_val v = {i};
         const struct kl_ins *in = &f->ins[i];
-        if (in->blk.id &&
-            (in->op == KL_OP_scan || in->op == KL_OP_gather || kl_is_atomic(in->op)))
-            return true;
+        if (!in->blk.id || kl_ops[in->op].flags & KL_F_EW)
+            continue;
+        switch (in->op) {
+        case KL_OP_load:
+        case KL_OP_store:
+        case KL_OP_inside:
+            for (uint32_t d = 0; d < in->attr.access.n; d++)
+                if (kl_access_index(f, v, d))
+                    return true;
+            break;
+        case KL_OP_const:
+        case KL_OP_param:
+        case KL_OP_program_id:
+        case KL_OP_num_programs:
+        case KL_OP_num_sms:
+        case KL_OP_iota:
+        case KL_OP_view:
+        case KL_OP_broadcast:
+        case KL_OP_reshape: /* shape.c and convert.c tell where these do cross */
+        case KL_OP_permute:
+        case KL_OP_reduce:
+        case KL_OP_reduce_fn:
+        case KL_OP_argmax:
+        case KL_OP_argmin:
+        case KL_OP_for:
+        case KL_OP_while:
+        case KL_OP_if:
+        case KL_OP_result:
+        case KL_OP_yield: break;
+        default: return true;
+        }
     }
     return false;
 }
@@ -420,7 +449,7 @@ static uint32_t choose_cluster(struct pgen *g, uint64_t most, uint32_t each, boo
 {
     const kl_fn *f = g->f;
     uint32_t top = kl_px_cluster_most(g), c = 0;
-    if (!top || g->no_cluster || stays_in_cta(f))
+    if (!top || g->no_cluster || crosses(f))
         return 0;
     if (f->cluster > 0) {
         while ((2u << c) <= (uint32_t)f->cluster && (2u << c) <= top)
