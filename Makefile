@@ -119,6 +119,7 @@ check:
 	@MAKE="$(MAKE)" O=$(O) sh tools/check.sh
 check-random: tests
 	$(O)/tests/random-programs -n $(or $(N),1000) -s $(or $(SEED),1) -j 2
+	$(O)/tests/random-programs --ops -j 2
 check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2
 	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_f8

@@ -166,7 +166,7 @@ static const struct {
     kiln_dtype t;
     uint32_t cluster;
 } rows[] = {
-    {16384, KILN_F32, 1},   {20001, KILN_F32, 4},   {65536, KILN_F32, 8},  {65537, KILN_F32, 8},
+    {16384, KILN_F32, 2},   {20001, KILN_F32, 4},   {65536, KILN_F32, 8},  {65537, KILN_F32, 8},
     {262143, KILN_F32, 16}, {300000, KILN_F32, 16}, {32768, KILN_BF16, 4}, {65537, KILN_BF16, 8},
     {131071, KILN_BF16, 8}, {16384, KILN_F64, 4},   {70001, KILN_F64, 16},
 };

@@ -1,13 +1,13 @@
 /* main.c - random programs: all targets must give the same bits.
  *
- * random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops] [--show] [--interp]
- *                 [--sim] [--cuda] [--no-reduce]
+ * random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops [--every N]] [--show]
+ *                 [--interp] [--sim] [--cuda] [--no-reduce]
  *
  * The code of a batch (50 programs, at most 128) is made together; what fails is run again by
  * itself, and one that then does not fail is shown with its batch.
  *
  * Programs have the seeds SEED, SEED+1, ...: `-n 1 -s SEED --show` is one of them
- * again.  --ops: every operation by itself instead (ops.c).  --interp leaves the CPU out;
+ * again.  --ops: every operation by itself instead (ops.c), or every Nth.  --interp leaves the CPU out;
  * --sim and --cuda add the PTX executor and the GPU (`--interp --cuda`: the GPU alone).  Every
  * tenth program is also compiled by clang.  A failing program is printed after it has been
  * shrunk.  The last line is `N passed, N failed, N skipped`. */
@@ -27,7 +27,8 @@ static struct {
     uint64_t seed;
     unsigned count, jobs, batch, use;
     bool show, shrink, ops;
-} opt = {1, 300, 2, 50, USE_CPU | USE_CLANG, false, true, false};
+    unsigned every;
+} opt = {1, 300, 2, 50, USE_CPU | USE_CLANG, false, true, false, 1};
 
 static const char *const words[] = {"not run", "running", "ok", "rejected", "failed",
                                     "different", "crashed"};
@@ -71,7 +72,7 @@ static unsigned one_batch(unsigned first, unsigned n, unsigned *shown)
         exit(4);
     for (unsigned i = 0; i < n; i++) {
         if (opt.ops)
-            one_operation(&p[i], first + i);
+            one_operation(&p[i], (first + i) * opt.every);
         else
             generate(&p[i], opt.seed + first + i);
         ptr[i] = &p[i];
@@ -96,7 +97,7 @@ static unsigned one_batch(unsigned first, unsigned n, unsigned *shown)
 
 static void usage(void)
 {
-    fputs("random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops] [--show] "
+    fputs("random-programs [-n COUNT] [-s SEED] [-j JOBS] [--batch N] [--ops [--every N]] [--show] "
           "[--interp] [--sim] [--cuda] [--no-reduce]\n", stderr);
     exit(2);
 }
@@ -125,6 +126,8 @@ static void options(int argc, char **argv)
             opt.seed = strtoull(v, NULL, 10), i++;
         } else if (strcmp(a, "-j") == 0) {
             opt.jobs = (unsigned)strtoul(v, NULL, 10), i++;
+        } else if (strcmp(a, "--every") == 0) {
+            opt.every = (unsigned)strtoul(v, NULL, 10), i++;
         } else if (strcmp(a, "--batch") == 0) {
             opt.batch = (unsigned)strtoul(v, NULL, 10), i++;
         } else {
@@ -134,13 +137,13 @@ static void options(int argc, char **argv)
     if (opt.ops) {
         struct rprog p;
         opt.count = 0;
-        while (one_operation(&p, opt.count)) {
+        while (one_operation(&p, opt.count * opt.every)) {
             pool_free(&p.mem);
             opt.count++;
         }
         pool_free(&p.mem);
     }
-    if (!opt.jobs || !opt.batch || opt.batch > MAX_BATCH)
+    if (!opt.jobs || !opt.every || !opt.batch || opt.batch > MAX_BATCH)
         usage();
 }
 

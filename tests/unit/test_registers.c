@@ -74,8 +74,12 @@ static void write_all(FILE *out)
             assert_int_equal(kl_tool_emit(m, kiln_module_kernel(m, r->kernel), a.arg, a.n, &e,
                                           &ptx, NULL),
                              KILN_OK);
-            if (!head)
-                fwrite(ptx, 1, (size_t)(strstr(ptx, ".visible") - ptx), out);
+            if (!head) { /* the version that clusters need: some of the texts have them */
+                const char *rest = strchr(ptx, '\n');
+                assert_non_null(rest);
+                fputs(".version 8.1", out);
+                fwrite(rest, 1, (size_t)(strstr(ptx, ".visible") - rest), out);
+            }
             head = true;
             put_body(out, ptx, r->kernel, name);
             kl_tool_free(ctx, ptx);

@@ -322,8 +322,8 @@ static void block(struct pgen *g, kl_blk b)
 
 /* ---- warps and CTAs ---- */
 
-/* Threads that a row of a cluster has at least. */
-enum { ROW_OF_CLUSTER = 1024 };
+/* Columns from which a row lies over a cluster. */
+enum { ROW_OF_CLUSTER = 16384 };
 
 /* Is a tile folded?  wide: one of 8-byte elements. */
 static bool folds(const kl_fn *f, bool *wide)
@@ -437,15 +437,39 @@ static bool crosses(const kl_fn *f)
     return false;
 }
 
+/* Is the row all that is loaded whole, in elements of 8 or 16 bits? */
+static bool narrow_row(const kl_fn *f, uint64_t most)
+{
+    uint32_t loads = 0;
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const struct kl_ins *in = &f->ins[i];
+        if (!in->blk.id || in->op != KL_OP_load)
+            continue;
+        const struct kl_type *t = kl_type_of(f, (kl_val){i});
+        if (kl_numel(t) == 1)
+            continue;
+        if (kl_elems[t->elem].bytes > 2 || UINT64_C(1) << bits_of(t) != most)
+            return false;
+        loads++;
+    }
+    return loads == 1;
+}
+
 /* log2 of the CTAs of a cluster.
  *
  * A thread holds 32 elements of a row (16 of wider ones) in 64 registers, so that 1024 threads
- * have an SM: 128 KiB of f32.  A row of 16384 is one CTA of 512 threads, and while one of the
- * two CTAs of an SM reduces, the other one loads or stores.  A row of 32768 would have an SM for
- * itself, and a longer one does not fit at all.  Over a cluster of smaller CTAs, each SM holds
- * parts of several rows again: of four rows (256 threads a CTA) up to 65536 columns, of two (512)
- * up to 131072 with a cluster of 8, which every device takes, and 262144 with 16; else of one. */
-static uint32_t choose_cluster(struct pgen *g, uint64_t most, uint32_t each, bool folded)
+ * have an SM: 128 KiB of f32.  A row of 32768 would have an SM for itself, so that nothing is
+ * loaded while it is reduced, and a longer one does not fit at all.  Over a cluster of smaller
+ * CTAs, each SM holds parts of several rows: of four (256 threads a CTA) up to 65536 columns, of
+ * two (512) up to 131072 with a cluster of 8, which every device takes, and 262144 with 16; else
+ * of one.
+ *
+ * 16-bit elements need twice as many in flight for the same bytes: 64 a thread in CTAs of 128
+ * threads (96 registers), 128 where clusters of 8 end.  Measured on an H200, share of a copy: rows
+ * of 16384 0.96 against 0.91 in one CTA, 32768 0.95 against 0.87 with 32 a thread, 131072 0.88
+ * against 0.73.  Norms, which hold their parameters as well, gain nothing by it. */
+static uint32_t choose_cluster(struct pgen *g, uint64_t most, uint64_t few, uint64_t many,
+                               bool folded)
 {
     const kl_fn *f = g->f;
     uint32_t top = kl_px_cluster_most(g), c = 0;
@@ -456,11 +480,11 @@ static uint32_t choose_cluster(struct pgen *g, uint64_t most, uint32_t each, boo
             c++;
         return c;
     }
-    if (!folded || f->warps > 0 || most < (uint64_t)ROW_OF_CLUSTER * each || !one_long_axis(f, most))
+    if (!folded || f->warps > 0 || most < ROW_OF_CLUSTER || !one_long_axis(f, most))
         return 0;
-    while (UINT64_C(256) * each << c < most && (2u << c) <= (top < 8 ? top : 8))
+    while (few << c < most && (2u << c) <= (top < 8 ? top : 8))
         c++;
-    if (UINT64_C(512) * each << c < most && (2u << c) <= top)
+    if (many << c < most && (2u << c) <= top)
         c++;
     return c;
 }
@@ -480,7 +504,10 @@ static void choose_warps(struct pgen *g)
     }
     uint32_t w = 0;
     bool folded = folds(f, &wide);
-    g->clog2 = choose_cluster(g, most, wide ? 16 : 32, folded);
+    bool narrow = folded && narrow_row(f, most);
+    uint32_t held = wide ? 16 : 32; /* of a row, by a thread */
+    g->clog2 = narrow ? choose_cluster(g, most, 128 * 64, 128 * 128, folded)
+                      : choose_cluster(g, most, 256 * held, 512 * held, folded);
     g->ctas = 1u << g->clog2;
     most = most >> g->clog2 ? most >> g->clog2 : 1; /* of a CTA */
     if (f->warps > 0) {
@@ -494,8 +521,10 @@ static void choose_warps(struct pgen *g)
         uint64_t each = most >= 8192 ? 32 : most >= 1024 ? 8 : 4;
         if (most >= 2048 && most < 8192)
             each = 16;
-        if (folded)
-            each = wide ? 16 : 32;
+        if (folded && narrow && g->clog2)
+            each = most <= 128 * 64 ? 64 : 128;
+        else if (folded)
+            each = held;
         else if (most >= 1024 && kl_px_has_math(f) && (most < 8192 || kl_px_steps(g)))
             each = 16;
         while (w < 5 && (UINT64_C(32) << w) * each < most)

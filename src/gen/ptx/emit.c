@@ -190,6 +190,27 @@ static void put_with_sizes(struct pgen *g, kl_buf *b, kl_buf *text)
     kl_puts(b, s);
 }
 
+/* An access whose elements lie a number apart that is known at the launch: each has an address of
+ * its own, of two registers. */
+static bool spread(const kl_fn *f, kl_val v)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    if (in->op != KL_OP_load && in->op != KL_OP_store)
+        return false;
+    kl_val u = kl_arg(f, v, 0);
+    uint32_t rank = kl_type_of(f, u)->rank;
+    return rank && kl_in(f, u)->op == KL_OP_view &&
+           kl_in(f, kl_arg(f, u, 1 + 2 * rank))->op != KL_OP_const;
+}
+
+static uint32_t carried_tiles(const kl_fn *f, kl_val loop)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 3; i < kl_in(f, loop)->nargs; i++)
+        n += kl_numel(kl_type_of(f, kl_arg(f, loop, i))) > 1;
+    return n;
+}
+
 /* Registers a thread may have.  What the driver assembles is linked, and of that the assembler
  * does not know how many CTAs share an SM: it takes half as many registers again, and halves the
  * warps that hide the latency.  What is needed is counted from the widest values at work.  In a
@@ -200,21 +221,25 @@ static uint32_t register_limit(const struct pgen *g)
     const kl_fn *f = g->f;
     uint32_t room = 65536 / g->threads, need = g->each + 32;
     uint32_t steps = kl_px_steps(g) == 2 ? 48 : kl_px_steps(g) ? 16 : 0;
-    bool narrow = false, wide = false;
-    uint32_t loads = 0; /* of whole tiles of at least 4 bytes */
+    bool narrow = false, wide = false, apart = false;
+    uint32_t loads = 0, tiles = 0; /* loads of whole tiles: of at least 4 bytes, all */
     uint32_t beside = 0; /* tiles that a fold or a flip holds beside its operand */
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
         bool several = in->op == KL_OP_reduce_fn && in->nargs > 1;
         if (in->blk.id && (in->op == KL_OP_scan || in->op == KL_OP_flip || several))
             beside = in->nargs > beside ? in->nargs : beside;
+        if (in->blk.id && in->op == KL_OP_for && carried_tiles(f, (kl_val){i}) > 1)
+            beside = 1 + carried_tiles(f, (kl_val){i});
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
             continue;
         const struct kl_type *t = &f->type[in->type.id];
         if (t->kind != KL_T_TILE || kl_numel(t) == 1)
             continue;
         wide |= kl_elems[t->elem].bytes == 8;
+        apart |= spread(f, (kl_val){i});
         loads += in->op == KL_OP_load && kl_elems[t->elem].bytes >= 4;
+        tiles += in->op == KL_OP_load;
         narrow |= in->op == KL_OP_load && kl_elems[t->elem].bytes < 4;
         if (in->op == KL_OP_dot)
             return room < 255 ? room : 255;
@@ -228,7 +253,11 @@ static uint32_t register_limit(const struct pgen *g)
     else if (!narrow && g->each >= 16)
         need += g->threads >= 512 ? 0 : g->clog2 ? (loads > 2 ? 8 : 0) : steps ? 8 : 16;
     if (!steps && !wide && g->each < 32 && kl_px_has_math(f)) /* some elements after the others */
-        need = g->each + 24;
+        need = g->each + (tiles > 1 ? 40 : 24);
+    if (apart)
+        need += 2 * g->each;
+    if (g->clog2 && g->each >= 128) /* three CTAs of 128 threads an SM */
+        need = need < 168 ? 168 : need;
     need = (need + 7) & ~7u;
     need = need < 32 ? 32 : need;
     need = need > room ? room : need;
