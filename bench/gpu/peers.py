@@ -136,6 +136,7 @@ class Torch:
 
     def run(self, case):
         op, shape, name = case.split()
+        op = op.replace("_fast", "")  # peers have one form
         rows, cols = (map(int, shape.split("x")) if "x" in shape else (1, int(shape)))
         dt = getattr(self.torch, DTYPE[name])
         sets, moved = self.sets(op, rows, cols, dt)
