@@ -153,6 +153,7 @@ group ulp "$O/tests/ulp-check" --sample 4099 --threads 2
 group oom each "$O/tests/oom"
 group surface sh tests/api/surface.sh "$O"
 group install env MAKE="$MAKE" sh tests/api/install.sh "$O"
+group python sh python/tests/check.sh "$O"
 group lint sh tools/lint.sh quick
 group build-clang build "$O-clang" all CC=clang
 # gcc warns of things that only the instrumentation brings in
