@@ -32,6 +32,8 @@ if [ "$what" = extra ]; then
     have zsh || need zsh
     have fish || need fish
     have groff || need groff
+    have python3 || need python3
+    python3 -c 'import numpy' 2>/dev/null || need python3-numpy
 fi
 if [ "$what" = lint ]; then
     have clang-tidy || need clang-tidy

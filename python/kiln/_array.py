@@ -227,8 +227,8 @@ def _capsule_dropped(capsule):
 
 class Array:
     """A dense array in memory of a context's device.  NumPy and others read it without a copy
-    through DLPack (numpy.from_dlpack, torch.from_dlpack) and, on devices of the host, numpy.asarray;
-    .numpy() gives a copy in host memory on any device."""
+    through DLPack (numpy.from_dlpack, torch.from_dlpack) and, on devices of the host, through
+    numpy.asarray; .numpy() gives a copy in host memory on any device."""
 
     def __init__(self, context, shape, dtype_):
         self.dtype = dtype(dtype_)

@@ -48,7 +48,7 @@ if "$tmp/dest/usr/bin/kiln" --version >"$tmp/log" 2>&1; then ok; else bad "insta
 # ---- programs: nothing of the source folder is in sight ----
 mkdir "$tmp/src"
 cp examples/*.c "$tmp/src/"
-for f in examples/*.cc examples/*.cpp; do [ ! -f "$f" ] || cp "$f" "$tmp/src/"; done
+for f in examples/*.cc examples/*.cpp examples/*.py; do [ ! -f "$f" ] || cp "$f" "$tmp/src/"; done
 [ ! -d kernels ] || cp -r kernels "$tmp/src/"
 words() { sed -n 's/.*install-test: *//p' "$1" | sed 's, *\*/$,,;1q'; }
 run() { # run NAME PROGRAM WORDS...
@@ -71,7 +71,7 @@ else
     for f in "$tmp"/src/*.c "$tmp"/src/*.cc "$tmp"/src/*.cpp; do
         [ -f "$f" ] || continue
         name=$(basename "$f")
-        if $(compiler "$f") -D_POSIX_C_SOURCE=200809L -o "$tmp/shared" "$f" $($PC --cflags --libs kiln) -lm \
+        if $(compiler "$f") -D_POSIX_C_SOURCE=200809L -o "$tmp/shared" "$f" $($PC --cflags --libs kiln) -lm -ldl \
             >"$tmp/log" 2>&1; then
             run "$name, shared" env LD_LIBRARY_PATH="$tmp/dest$LIBDIR" "$tmp/shared" $(words "$f")
         else
@@ -97,6 +97,16 @@ else
     done
     unset PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR
 fi
+
+# ---- Python: the package of the source folder, the installed library ----
+for f in "$tmp"/src/*.py; do
+    if ! have python3; then
+        skip "python3 is missing"
+    else
+        run "$(basename "$f")" env KILN_LIBRARY="$tmp/dest$LIBDIR/libkiln.so" PYTHONPATH="$PWD/python" \
+            PYTHONDONTWRITEBYTECODE=1 python3 "$f"
+    fi
+done
 
 # ---- CMake, with the tree under a PREFIX, then moved ----
 if inst "" "$tmp/opt/kiln" "$tmp/opt/kiln/lib" install; then ok; else bad "make install PREFIX" "$tmp/log"; fi
