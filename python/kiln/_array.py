@@ -66,9 +66,6 @@ _valid = ct.PYFUNCTYPE(ct.c_int, ct.py_object, ct.c_char_p)(("PyCapsule_IsValid"
 _pointer = ct.PYFUNCTYPE(VP, ct.py_object, ct.c_char_p)(("PyCapsule_GetPointer", _py))
 _rename = ct.PYFUNCTYPE(ct.c_int, ct.py_object, ct.c_char_p)(("PyCapsule_SetName", _py))
 _new = ct.PYFUNCTYPE(ct.py_object, VP, ct.c_char_p, VP)(("PyCapsule_New", _py))
-# the same for a capsule that is being destroyed and must not be counted
-_valid_raw = ct.PYFUNCTYPE(ct.c_int, VP, ct.c_char_p)(("PyCapsule_IsValid", _py))
-_pointer_raw = ct.PYFUNCTYPE(VP, VP, ct.c_char_p)(("PyCapsule_GetPointer", _py))
 _V0, _V1 = b"dltensor", b"dltensor_versioned"  # a capsule keeps a pointer to its name
 _USED0, _USED1 = b"used_dltensor", b"used_dltensor_versioned"
 _DELETER = ct.CFUNCTYPE(None, VP)
@@ -216,13 +213,28 @@ def _released0(managed):
     _exported.pop(("v0", managed), None)
 
 
-@ct.PYFUNCTYPE(None, VP)
-def _capsule_dropped(capsule):
-    # a capsule that nobody took over: its memory is given back here
-    for name, kind in ((_V1, DlManagedV1), (_V0, DlManaged)):
-        if _valid_raw(capsule, name):
-            at = _pointer_raw(capsule, name)
-            _DELETER(kind.from_address(at).deleter)(at)
+# A capsule that nobody takes over must give its memory back when it goes.  Its destructor cannot be
+# written here: it is often called while an exception is on its way, which code in Python would
+# lose.  So each capsule is kept, and those that nobody else has any more are looked through when
+# the next array or capsule is made.
+_capsules = {}
+
+
+def sweep():
+    for token in list(_capsules):
+        kept = _capsules.pop(token, None)  # None: another thread has it
+        if kept is None:
+            continue
+        if sys.getrefcount(kept[0]) > 2:  # kept's own and the call's
+            _capsules[token] = kept
+        elif _valid(kept[0], kept[1]):
+            _DELETER(kept[3])(kept[2])
+
+
+def _capsule(managed, name, deleter):
+    capsule = _new(managed, name, None)
+    _capsules[next(_tokens)] = (capsule, name, managed, deleter)
+    return capsule
 
 
 class Array:
@@ -239,6 +251,7 @@ class Array:
         for n in self.shape:
             self.size *= n
         self.context, self.nbytes = context, self.size * self.dtype.itemsize
+        sweep()
         ptr = VP()
         _lib.call(c.kiln_buffer_alloc, context._native.ptr, max(1, self.nbytes), ct.byref(ptr))
         self._native = Native(ptr.value, c.kiln_buffer_free, context._native)
@@ -272,6 +285,7 @@ class Array:
             raise BufferError("the array is not on that device")
         if copy:
             raise BufferError("a copy is not made here")
+        sweep()
         if stream != -1:
             self.context.sync()  # whatever writes it has ended: any stream may go on
         device, index = self.__dlpack_device__()
@@ -285,7 +299,7 @@ class Array:
             except _lib.Error:
                 _exported.pop(token, None)
                 raise
-            return _new(at.value, _V1, ct.cast(_capsule_dropped, VP))
+            return _capsule(at.value, _V1, DlManagedV1.from_address(at.value).deleter)
         code, bits = _CODE.get(self.dtype.name) or ("iu".index(self.dtype.name[0]),
                                                    self.dtype.itemsize * 8)
         strides = [1] * self.ndim
@@ -296,7 +310,7 @@ class Array:
                                bits, 1, ct.cast(self._sizes, _lib.c_i64p),
                                ct.cast(steps, _lib.c_i64p), 0), None, ct.cast(_released0, VP))
         _exported["v0", ct.addressof(m)] = (m, self, steps)
-        return _new(ct.addressof(m), _V0, ct.cast(_capsule_dropped, VP))
+        return _capsule(ct.addressof(m), _V0, m.deleter)
 
     def __getattr__(self, name):
         # absent, not None, where the host cannot read the memory

@@ -197,7 +197,10 @@ class Core(unittest.TestCase):
             capsule = y.__dlpack__(**kw)
             self.assertTrue(_array._valid(capsule, name))
             self.assertEqual(len(_array._exported), before + 1)
+            _array.sweep()
+            self.assertEqual(len(_array._exported), before + 1)
             del capsule  # nobody took it
+            _array.sweep()
             self.assertEqual(len(_array._exported), before)
             v = _array._take(y.__dlpack__(**kw), "y")
             self.assertEqual((v.shape, v.tensor.dtype), ((3,), 12))
@@ -205,6 +208,8 @@ class Core(unittest.TestCase):
             v.close()
             v.close()
             self.assertEqual(len(_array._exported), before)
+        _array.sweep()
+        self.assertEqual(len(_array._capsules), 0)
         with self.assertRaises(BufferError):
             y.__dlpack__(copy=True)
         with self.assertRaises(BufferError):
@@ -257,6 +262,7 @@ class Core(unittest.TestCase):
         work(1000)
         self.assertLess(size() - before, 2 << 20)  # an array is 4 KB
         self.assertLess(len(gc.get_objects()) - objects, 50)
+        _array.sweep()
         self.assertEqual((p.made, p.live, len(_array._exported)), (p.deleted, {}, 0))
 
     def test_threads(self):

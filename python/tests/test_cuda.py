@@ -4,6 +4,7 @@ import ctypes as ct
 import gc
 import struct
 import unittest
+import unittest.mock
 
 import kiln
 from kiln import _array
@@ -28,8 +29,7 @@ def floats(a):
     return list(struct.unpack("%df" % a.size, a.tobytes()))
 
 
-@unittest.skipIf(ctx is None, "no CUDA device")
-class Cuda(unittest.TestCase):
+class Device(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.m = kiln.compile(ADD)  # not bound: goes where the arrays are
@@ -50,6 +50,9 @@ class Cuda(unittest.TestCase):
         cls.cuda.cuCtxPopCurrent_v2(ct.byref(ct.c_void_p()))
         cls.cuda.cuDevicePrimaryCtxRelease_v2(cls.retained)
 
+
+@unittest.skipIf(ctx is None, "no CUDA device")
+class Cuda(Device):
     def on_device(self, values):
         a = ctx.array(Producer(values))
         return a, Producer(values, cuda=0, at=a._view().tensor.data)
@@ -125,6 +128,73 @@ class Cuda(unittest.TestCase):
         a, _ = self.on_device([0.5] * 8)
         x = kiln.nn.act(a, "relu")
         self.assertEqual((x.context, floats(x)), (ctx, [0.5] * 8))
+
+
+class FakeTorch:
+    """As much of PyTorch as a launch touches; its tensors are Kiln's arrays under a producer."""
+
+    def __init__(self, current):
+        class Stream:
+            def __init__(self, cuda_stream, index=0):
+                self.cuda_stream, self.index = cuda_stream, index
+
+        class Tensor:
+            is_cuda, device, dtype = True, "cuda:0", None
+
+            def __init__(self, values):
+                self.array = ctx.array(Producer(values))
+                self.producer = Producer(values, cuda=0, at=self.array._view().tensor.data)
+                self.used = []
+
+            def __dlpack_device__(self):
+                return self.producer.__dlpack_device__()
+
+            def __dlpack__(self, **kw):
+                return self.producer.__dlpack__(**kw)
+
+            def record_stream(self, stream):
+                self.used.append((stream.cuda_stream, stream.index))
+
+        class Cuda:
+            ExternalStream = Stream
+
+            @staticmethod
+            def current_stream(index):
+                return Stream(current, index)
+
+        self.Tensor, self.cuda, self.float32 = Tensor, Cuda, "float32"
+        self.made = []
+
+    def empty(self, shape, dtype, device):
+        self.made.append((shape, dtype, device))
+        return self.Tensor([0] * shape[0])
+
+
+@unittest.skipIf(ctx is None, "no CUDA device")
+class LikeTorch(Device):
+    def work(self, current, on=None):
+        torch = FakeTorch(current)
+        kernel = kiln.compile(ADD, context=ctx).add
+        if on is not None:
+            kernel = kernel.on(on)
+        with unittest.mock.patch.dict("sys.modules", torch=torch):
+            x = torch.Tensor([1, 2, 3])
+            y = kernel(x=x)
+        stream = current if on is None else on
+        self.assertEqual(torch.made, [((3,), "float32", "cuda:0")])
+        ctx.sync()
+        self.assertEqual(floats(y.array), [2, 3, 4])
+        for t in (x, y):  # DLPack's number of the default stream is 1
+            self.assertEqual(t.producer.streams, [stream or 1])
+            self.assertEqual(t.used, [(stream, 0)])
+            self.assertEqual((t.producer.made, t.producer.deleted), (1, 1))
+
+    def test_current_stream(self):
+        self.work(0)
+        self.work(self.stream.value)
+
+    def test_another_stream(self):
+        self.work(0, self.stream.value)
 
 
 if __name__ == "__main__":

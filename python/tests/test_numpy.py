@@ -108,6 +108,16 @@ class Numpy(unittest.TestCase):
         with self.assertRaises(ValueError):
             self.ctx.empty((5, 3)).copy_from(x.T)
 
+    def test_refused_by_numpy(self):
+        a = self.ctx.empty(4, "bf16")
+        with self.assertRaisesRegex(Exception, "dtype"):  # NumPy's own words come through
+            np.from_dlpack(a)
+        b = self.ctx.empty(4)
+        np.from_dlpack(b)
+        from kiln import _array
+        _array.sweep()
+        self.assertEqual((_array._exported, _array._capsules), ({}, {}))
+
     # ---- kiln.nn ----
 
     def test_rows(self):
