@@ -40,6 +40,12 @@ _NUMPY = {"bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64":
 _FOREIGN = {v: k for k, v in _NUMPY.items()}
 _CODE = {"bool": (6, 8), "f16": (2, 16), "f32": (2, 32), "f64": (2, 64), "bf16": (4, 16),
          "f8e4m3": (10, 8), "f8e5m2": (12, 8)}
+# NumPy's typestr, of this machine's order of bytes; without the order
+_TYPESTR = {("|" if t.itemsize == 1 else "<" if sys.byteorder == "little" else ">") +
+            ("b" if t.name == "bool" else t.name[0]) + str(t.itemsize): t
+            for t in DTYPES.values() if not t.name.startswith(("bf", "f8"))}
+_BARE = {s[1:] for s in _TYPESTR}
+_OF_DTYPE = {t: s for s, t in _TYPESTR.items()}
 
 
 def dtype(t):
@@ -98,36 +104,39 @@ class View:
 
     @property
     def shape(self):
-        return tuple(self.tensor.shape[i] for i in range(self.tensor.ndim))
+        t = self.tensor
+        return tuple((ct.c_int64 * t.ndim).from_address(t.shape)) if t.ndim else ()
+
+    @property
+    def strides(self):
+        t = self.tensor
+        return tuple((ct.c_int64 * t.ndim).from_address(t.strides)) if t.strides else None
 
 
 def _from_interface(x, name, face):
     v = View()
     kind = face["typestr"]
-    t = BY_NAME.get(_NUMPY.get(getattr(getattr(x, "dtype", None), "name", ""), ""))
-    if t is None:
-        letter = {"b": "bool", "i": "i", "u": "u", "f": "f"}.get(kind[1])
-        size = kind[2:]
-        t = BY_NAME.get(letter if letter == "bool" else "%s%d" % (letter, int(size) * 8)) \
-            if letter and size.isdigit() else None
+    t = _TYPESTR.get(kind)
+    if t is None and kind[1:] in _BARE:
+        raise TypeError("%s: its bytes are in the other order; %s.astype(%s.dtype.newbyteorder"
+                        "('=')) makes a copy that fits" % (name, name, name))
+    if t is None and kind[1] in "Vf":  # types of ml_dtypes
+        t = BY_NAME.get(_NUMPY.get(getattr(getattr(x, "dtype", None), "name", "")))
     if t is None:
         raise TypeError("%s: elements of type %s are not possible" %
                         (name, getattr(x, "dtype", kind)))
-    if kind[0] == (">" if sys.byteorder == "little" else "<"):
-        raise TypeError("%s: its bytes are in the other order; %s.astype(%s.dtype.newbyteorder"
-                        "('=')) makes a copy that fits" % (name, name, name))
     shape, strides = tuple(face["shape"]), face.get("strides")
     v.tensor.dtype, v.tensor.ndim = t.number, len(shape)
     v.tensor.data, v.read_only = face["data"][0], bool(face["data"][1])
     sizes = _ints(shape)
-    v.tensor.shape = ct.cast(sizes, _lib.c_i64p)
+    v.tensor.shape = ct.addressof(sizes)
     v.keep = [x, face, sizes]
     if strides is not None:
         if any(s % t.itemsize for s in strides):
             raise ValueError("%s: its strides %s are not multiples of the element's %d bytes" %
                              (name, tuple(strides), t.itemsize))
         steps = _ints([s // t.itemsize for s in strides])
-        v.tensor.strides = ct.cast(steps, _lib.c_i64p)
+        v.tensor.strides = ct.addressof(steps)
         v.keep.append(steps)
     return v
 
@@ -271,7 +280,7 @@ class Array:
         v = View()
         v.device, v.index = self.__dlpack_device__()
         v.tensor = Tensor(c.kiln_buffer_data(self._native.ptr), self.dtype.number, self.ndim,
-                          ct.cast(self._sizes, _lib.c_i64p), None, 0,
+                          ct.addressof(self._sizes), None, 0,
                           _lib.TENSOR_DEVICE if v.on_cuda else 0)
         v.keep = [self]
         return v
@@ -316,14 +325,10 @@ class Array:
         # absent, not None, where the host cannot read the memory
         if name != "__array_interface__" or self.context.device == "cuda":
             raise AttributeError("kiln.Array has no %s" % name)
-        n = self.dtype.name
-        if n in ("bf16", "f8e4m3", "f8e5m2"):
-            raise AttributeError("NumPy has no %s" % n)
-        kind = "b" if n == "bool" else n[0]
+        if self.dtype not in _OF_DTYPE:
+            raise AttributeError("NumPy has no %s" % self.dtype)
         return {"version": 3, "shape": self.shape, "strides": None,
-                "typestr": ("|" if self.dtype.itemsize == 1 else
-                            "<" if sys.byteorder == "little" else ">") + kind +
-                str(self.dtype.itemsize),
+                "typestr": _OF_DTYPE[self.dtype],
                 "data": (c.kiln_buffer_data(self._native.ptr), False)}
 
     def tobytes(self):
@@ -338,11 +343,11 @@ class Array:
                 v.shape != self.shape:
             raise ValueError("a host array of shape %s and type %s is needed" %
                              (self.shape, self.dtype))
-        step = 1
-        for d in range(v.tensor.ndim - 1, -1, -1):
-            if v.tensor.strides and self.size and v.shape[d] > 1 and v.tensor.strides[d] != step:
+        step, strides = 1, v.strides
+        for d in range(self.ndim - 1, -1, -1):
+            if strides and self.size and self.shape[d] > 1 and strides[d] != step:
                 raise ValueError("a dense array is needed")
-            step *= v.shape[d]
+            step *= self.shape[d]
         _lib.call(c.kiln_buffer_upload, self._native.ptr, 0, v.tensor.data, self.nbytes, None)
         v.close()
         return self

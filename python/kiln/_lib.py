@@ -15,8 +15,8 @@ MAJOR, MINOR = 0, 1
 
 
 class Tensor(ct.Structure):
-    _fields_ = [("data", VP), ("dtype", ct.c_int), ("ndim", ct.c_int32), ("shape", c_i64p),
-                ("strides", c_i64p), ("size_bytes", ct.c_uint64), ("flags", ct.c_uint32)]
+    _fields_ = [("data", VP), ("dtype", ct.c_int), ("ndim", ct.c_int32), ("shape", VP),
+                ("strides", VP), ("size_bytes", ct.c_uint64), ("flags", ct.c_uint32)]
 
 
 TENSOR_DEVICE = 2
