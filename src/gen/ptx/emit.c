@@ -205,8 +205,10 @@ static bool spread(const kl_fn *f, kl_val v)
 
 static uint32_t carried_tiles(const kl_fn *f, kl_val loop)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 3; i < kl_in(f, loop)->nargs; i++)
+    uint32_t n = 0, op = kl_in(f, loop)->op;
+    if (op != KL_OP_for && op != KL_OP_while)
+        return 0;
+    for (uint32_t i = op == KL_OP_for ? 3 : 0; i < kl_in(f, loop)->nargs; i++)
         n += kl_numel(kl_type_of(f, kl_arg(f, loop, i))) > 1;
     return n;
 }
@@ -229,8 +231,9 @@ static uint32_t register_limit(const struct pgen *g)
         bool several = in->op == KL_OP_reduce_fn && in->nargs > 1;
         if (in->blk.id && (in->op == KL_OP_scan || in->op == KL_OP_flip || several))
             beside = in->nargs > beside ? in->nargs : beside;
-        if (in->blk.id && in->op == KL_OP_for && carried_tiles(f, (kl_val){i}) > 1)
-            beside = 1 + carried_tiles(f, (kl_val){i});
+        uint32_t carried = in->blk.id ? carried_tiles(f, (kl_val){i}) : 0;
+        if (carried > 1)
+            beside = 1 + carried;
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
             continue;
         const struct kl_type *t = &f->type[in->type.id];
