@@ -125,15 +125,128 @@ KILN_API kiln_status kiln_nn_act(kiln_nn *nn, kiln_stream *s, kiln_nn_activation
 KILN_API kiln_status kiln_nn_act_halves(kiln_nn *nn, kiln_stream *s, kiln_nn_activation act,
                                         const kiln_tensor *y, const kiln_tensor *x,
                                         kiln_diags **diags);
+/* dx = dy act'(x), times gate unless NULL; dgate (or NULL) = dy act(x).  All of one shape, dense.  dx in
+ * place of dy.  relu has slope 0 at 0. */
+KILN_API kiln_status kiln_nn_act_backward(kiln_nn *nn, kiln_stream *s, kiln_nn_activation act,
+                                          const kiln_tensor *dx, const kiln_tensor *dgate,
+                                          const kiln_tensor *dy, const kiln_tensor *x,
+                                          const kiln_tensor *gate, kiln_diags **diags);
+/* y = x / (1 - p) where element i is kept, else 0; the mask follows from seed and i alone.  The gradient
+ * is the same function of dy.  0 <= p < 1; dense; in place. */
+KILN_API kiln_status kiln_nn_dropout(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                     const kiln_tensor *x, double p, int64_t seed,
+                                     kiln_diags **diags);
 /* y, x: [tokens][heads][D]; cosine, sine: A [places][R / 2], R <= D; place: i32 or i64 [tokens], or
  * NULL: token t has place t.  near: pairs are neighbours; back: turned the other way.  In place. */
 KILN_API kiln_status kiln_nn_rope(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                   const kiln_tensor *x, const kiln_tensor *cosine,
                                   const kiln_tensor *sine, const kiln_tensor *place, int near,
                                   int back, kiln_diags **diags);
+/* The same with angles place theta^(-2i / turned), made in the kernel; turned: the elements of a head
+ * that are turned, even (0: all D).  Without place token t has place begin + t. */
+KILN_API kiln_status kiln_nn_rope_theta(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                        const kiln_tensor *x, int64_t turned, double theta,
+                                        const kiln_tensor *place, int64_t begin, int near,
+                                        int back, kiln_diags **diags);
 /* y[j][i] = x[i][j]; any element type. */
 KILN_API kiln_status kiln_nn_transpose(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                        const kiln_tensor *x, kiln_diags **diags);
+
+/* Axis d of y is axis axis[d] of x (NULL: the same order).  Up to 6 axes, any strides in both (0 in x
+ * repeats), any element type. */
+KILN_API kiln_status kiln_nn_permute(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                     const kiln_tensor *x, const int *axis, kiln_diags **diags);
+
+/* ---- by index ----
+ *
+ * idx, p: i32 or i64; rows of any element type unless sums are made.  A number outside the table reads
+ * as zeros, and is dropped where it writes.  Dense. */
+
+/* y: [..][cols], one row a number of idx [..]: w[idx]; w: [rows][cols].  The number `padding` (-1: none)
+ * gives zeros. */
+KILN_API kiln_status kiln_nn_embedding(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                       const kiln_tensor *idx, const kiln_tensor *w,
+                                       int64_t padding, kiln_diags **diags);
+/* dw: A [rows][cols], set to 0 first; dy: T [..][cols].  By atomics: last bits depend on their order. */
+KILN_API kiln_status kiln_nn_embedding_gradient(kiln_nn *nn, kiln_stream *s, const kiln_tensor *dw,
+                                                const kiln_tensor *idx, const kiln_tensor *dy,
+                                                int64_t padding, kiln_diags **diags);
+/* y[i] = x[p[i]].  y: [n][cols]; p: [n]; x: [rows][cols]. */
+KILN_API kiln_status kiln_nn_take(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                  const kiln_tensor *p, const kiln_tensor *x, kiln_diags **diags);
+/* y[p[i]] = x[i]; rows that p does not name stay; p names none twice.  y: [rows][cols]; x: [n][cols]. */
+KILN_API kiln_status kiln_nn_put(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                 const kiln_tensor *p, const kiln_tensor *x, kiln_diags **diags);
+/* y[r] = sum of x[i] where p[i] = r.  y: A [rows][cols], set to 0 first (A of i32 and i64: themselves).
+ * segment_sum wants p ascending, and has less to add by atomics. */
+KILN_API kiln_status kiln_nn_scatter_add(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                         const kiln_tensor *p, const kiln_tensor *x,
+                                         kiln_diags **diags);
+KILN_API kiln_status kiln_nn_segment_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                         const kiln_tensor *p, const kiln_tensor *x,
+                                         kiln_diags **diags);
+/* y[r] = max(y[r], x[i] where p[i] = r).  y: [rows]; p, x: [n]; i32, u32, i64, u64. */
+KILN_API kiln_status kiln_nn_scatter_max(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                         const kiln_tensor *p, const kiln_tensor *x,
+                                         kiln_diags **diags);
+/* y[i] = x[i][p[i]].  y, p: [n]; x: [n][cols]. */
+KILN_API kiln_status kiln_nn_pick(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                  const kiln_tensor *p, const kiln_tensor *x, kiln_diags **diags);
+/* h[b] = how many elements of x are b; x: integers of any shape; h: i32 [bins].  Others are dropped. */
+KILN_API kiln_status kiln_nn_histogram(kiln_nn *nn, kiln_stream *s, const kiln_tensor *h,
+                                       const kiln_tensor *x, kiln_diags **diags);
+/* The same of equal intervals of lo .. hi; x: floats; hi itself counts in the last one, NaN nowhere. */
+KILN_API kiln_status kiln_nn_histogram_floats(kiln_nn *nn, kiln_stream *s, const kiln_tensor *h,
+                                              const kiln_tensor *x, double lo, double hi,
+                                              kiln_diags **diags);
+
+/* ---- running sums ----
+ *
+ * Sums are of type A: f32 for 16- and 8-bit floats, i32 for integers below 32 bits, else T.  Integers
+ * wrap. */
+
+/* y: A, x: T, of one shape up to 8 axes, any strides that let the axes on either side be walked as one;
+ * along `axis` (negative: from the end), from its end with reverse. */
+KILN_API kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                    const kiln_tensor *x, int axis, int reverse,
+                                    kiln_diags **diags);
+/* All elements of x in order, over many programs.  y: A; dense. */
+KILN_API size_t kiln_nn_prefix_sum_workspace(const kiln_nn *nn, const kiln_tensor *x);
+KILN_API kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                        const kiln_tensor *x, void *work, size_t work_bytes,
+                                        kiln_diags **diags);
+/* Along rows, anew where head (bool) is set.  y: f32; x: T; head: [..][cols]; a row lies in one tile
+ * (on a GPU up to 32768). */
+KILN_API kiln_status kiln_nn_segmented_flags(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                             const kiln_tensor *x, const kiln_tensor *head,
+                                             kiln_diags **diags);
+/* Anew at each first[s] (i64 [segments + 1], ascending); y: A [n]; x: [n]; what lies before first[0] or
+ * from the last one on is not written. */
+KILN_API kiln_status kiln_nn_segmented_offsets(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                               const kiln_tensor *x, const kiln_tensor *first,
+                                               kiln_diags **diags);
+/* The greatest so far along rows of one tile; floats; NaN stays. */
+KILN_API kiln_status kiln_nn_cummax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                    const kiln_tensor *x, kiln_diags **diags);
+
+/* ---- order ---- */
+
+/* place: i32, the lowest place of the largest (least: smallest) element along `axis`; v: A, that element,
+ * or NULL.  NaN wins, -0 < +0.  x: up to 8 axes, any type.  place, v: as x without the
+ * axis, or with it as 1; dense.  An axis of length 0 gives 0. */
+KILN_API kiln_status kiln_nn_argmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *place,
+                                    const kiln_tensor *v, const kiln_tensor *x, int axis,
+                                    int least, kiln_diags **diags);
+/* The K largest of each row, largest first, NaN last, equal ones by place.  v: T [..][K]; place: i32
+ * [..][K]; x: [..][cols], cols up to 65536 (the network is written out: long rows take long to compile).
+ * Any numbers. */
+KILN_API kiln_status kiln_nn_topk(kiln_nn *nn, kiln_stream *s, const kiln_tensor *v,
+                                  const kiln_tensor *place, const kiln_tensor *x,
+                                  kiln_diags **diags);
+/* y: T and place: i32, either or both; x: [..][cols], cols as above.  Ascending, stable, NaN last. */
+KILN_API kiln_status kiln_nn_sort(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                  const kiln_tensor *place, const kiln_tensor *x,
+                                  kiln_diags **diags);
 
 /* ---- matrix products ---- */
 
@@ -169,6 +282,45 @@ KILN_API kiln_status kiln_nn_gemm_w4(kiln_nn *nn, kiln_stream *s, const kiln_ten
                                      const kiln_tensor *a, const kiln_tensor *w,
                                      const kiln_tensor *scale, const kiln_nn_epilogue *e,
                                      kiln_diags **diags);
+/* Integers of 8 bits.  c: [M][N], i32: the sums themselves; f32, f16, bf16: act(sum row[m] col[n] +
+ * bias[n]), where row, col (f32) and bias (as c) may be NULL.  a: [M][K]; b: [K][N], both i8 or both u8,
+ * any strides; c dense.  Sums are exact for K up to 131071 (u8: 33025), and wrap beyond. */
+KILN_API kiln_status kiln_nn_gemm_i8(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                     const kiln_tensor *a, const kiln_tensor *b,
+                                     const kiln_tensor *row, const kiln_tensor *col,
+                                     const kiln_tensor *bias, kiln_nn_activation act,
+                                     kiln_diags **diags);
+
+/* ---- mixture of experts ---- */
+
+/* weight: A, expert: i32 [tokens][K], the K largest of logit: T [tokens][E], largest first, equal ones by
+ * number; weights are those of the softmax over all experts, with normalise divided by their sum.
+ * E up to 8192. */
+KILN_API kiln_status kiln_nn_moe_route(kiln_nn *nn, kiln_stream *s, const kiln_tensor *weight,
+                                       const kiln_tensor *expert, const kiln_tensor *logit,
+                                       int normalise, kiln_diags **diags);
+/* Pairs p = t K + j of expert [tokens][K] grouped by expert, ascending p in each group: those of e stand
+ * at places first[e] .. first[e + 1] - 1 (i64 [E + 1]); order[place] = p, place[p]: i32.  An expert
+ * outside 0 .. E - 1 is dropped: place -1, and order ends with -1. */
+KILN_API size_t kiln_nn_moe_group_workspace(const kiln_nn *nn, const kiln_tensor *expert,
+                                            int64_t experts);
+KILN_API kiln_status kiln_nn_moe_group(kiln_nn *nn, kiln_stream *s, const kiln_tensor *first,
+                                       const kiln_tensor *order, const kiln_tensor *place,
+                                       const kiln_tensor *expert, void *work, size_t work_bytes,
+                                       kiln_diags **diags);
+/* Each row times its expert's matrix b[e] ([E][K'][N]).  With order, a is [tokens][K'] and its rows are
+ * gathered; without, a is [pairs][K'] grouped already.  With weight and place ([tokens][K]), c is
+ * [tokens][N], act(row) times weight added for j ascending; without, c is [pairs][N] grouped.  So a
+ * block's first product takes order, its last one weight and place.  Dense; act as kiln_nn_gemm. */
+KILN_API size_t kiln_nn_moe_gemm_workspace(const kiln_nn *nn, const kiln_tensor *a,
+                                           const kiln_tensor *b, const kiln_tensor *order,
+                                           const kiln_tensor *place);
+KILN_API kiln_status kiln_nn_moe_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                      const kiln_tensor *a, const kiln_tensor *b,
+                                      const kiln_tensor *first, const kiln_tensor *order,
+                                      const kiln_tensor *weight, const kiln_tensor *place,
+                                      kiln_nn_activation act, void *work, size_t work_bytes,
+                                      kiln_diags **diags);
 
 /* ---- convolution ---- */
 

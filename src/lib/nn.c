@@ -150,6 +150,12 @@ void kl_nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, co
     c->st = nn ? find(nn, file, &c->mod, diags) : KILN_E_ARG;
 }
 
+void kl_nn_file(struct nn *c, const char *file)
+{
+    if (!c->st)
+        c->st = find(c->nn, file, &c->mod, c->diags);
+}
+
 void kl_nn_next(struct nn *c)
 {
     c->n = c->ntensor = 0;
@@ -339,6 +345,39 @@ void kl_nn_places(struct nn *c, const char *name, const kiln_tensor *t)
         kl_nn_fail(c, "%s is not given", name);
     else if (usable(c, name, t, 2))
         view(c, name, t, (const int[]){0, 1, 2, t->ndim}, 3);
+}
+
+bool kl_nn_axis_of(const kiln_tensor *t, int *axis)
+{
+    if (!t || t->ndim < 1 || t->ndim > 8 || !t->shape)
+        return false;
+    if (*axis < 0)
+        *axis += t->ndim;
+    return *axis >= 0 && *axis < t->ndim;
+}
+
+void kl_nn_axis(struct nn *c, const char *name, const kiln_tensor *t, int axis, bool back,
+                const char *const names[3])
+{
+    if (c->st || !usable(c, name, t, 1))
+        return;
+    uint32_t at = c->ntensor, place = c->n;
+    view(c, name, t, (const int[]){0, axis, axis + 1, t->ndim}, 3);
+    if (c->st)
+        return;
+    kiln_tensor *v = &c->arg[place].u.tensor;
+    int64_t *stride = c->stride[at], n = v->shape[1];
+    v->strides = stride;
+    if (axis == 0)
+        stride[0] = n * stride[1]; /* of one row: what is usual */
+    if (axis == t->ndim - 1)
+        stride[2] = 1;
+    if (back && n > 0) {
+        v->data = (char *)v->data + (n - 1) * stride[1] * (int64_t)kiln_dtype_size(t->dtype);
+        stride[1] = -stride[1];
+    }
+    for (int d = 0; d < 3; d++)
+        kl_nn_int(c, names[d], stride[d]);
 }
 
 void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t)

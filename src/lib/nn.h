@@ -29,6 +29,10 @@ struct nn {
 /* file: of kernels/, without the ending. */
 void kl_nn_begin(struct nn *c, kiln_nn *nn, kiln_stream *s, const char *what, const char *file,
               kiln_diags **diags);
+/* The kernels launched from now on are of another file. */
+void kl_nn_file(struct nn *c, const char *file);
+/* ACT as kernels/gemm.kiln numbers it. */
+void kl_nn_gemm_act(struct nn *c, kiln_nn_activation act);
 /* Launch kernel of the file with the arguments so far; further kernels may follow. */
 void kl_nn_launch(struct nn *c, const char *kernel);
 /* Forget the arguments. */
@@ -47,6 +51,12 @@ void kl_nn_need(struct nn *c, const char *user, const char *name, const kiln_ten
 /* Leading axes as one: [rows][cols]; trailing axes as one: [N][C][L]. */
 void kl_nn_rows(struct nn *c, const char *name, const kiln_tensor *t);
 void kl_nn_places(struct nn *c, const char *name, const kiln_tensor *t);
+/* [outer][n][inner] around an axis (kl_nn_axis_of), with its strides under the kernel's names; back:
+ * the axis the other way about. */
+void kl_nn_axis(struct nn *c, const char *name, const kiln_tensor *t, int axis, bool back,
+                const char *const stride[3]);
+/* A negative axis counts from the end.  false: t has no such axis. */
+bool kl_nn_axis_of(const kiln_tensor *t, int *axis);
 /* All elements as one axis; t must be dense. */
 void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t);
 /* Memory of the caller as a dense array. */

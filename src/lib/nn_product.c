@@ -17,6 +17,11 @@ static void activation(struct nn *c, const int8_t *of, kiln_nn_activation act)
         kl_nn_int(c, "ACT", of[act]);
 }
 
+void kl_nn_gemm_act(struct nn *c, kiln_nn_activation act)
+{
+    activation(c, gemm_act, act);
+}
+
 /* ---- gemm ---- */
 
 /* A matrix, or a batch of them, as [Z][rows][cols], with its strides under the kernel's names. */
@@ -146,6 +151,37 @@ kiln_status kiln_nn_gemm_grouped(kiln_nn *nn, kiln_stream *s, const kiln_tensor 
     kl_nn_need(&c, "first", "first", first, 1);
     activation(&c, gemm_act, act);
     kl_nn_launch(&c, "gemm_grouped");
+    return kl_nn_end(&c);
+}
+
+kiln_status kiln_nn_gemm_i8(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
+                            const kiln_tensor *a, const kiln_tensor *b, const kiln_tensor *row,
+                            const kiln_tensor *col, const kiln_tensor *bias, kiln_nn_activation act,
+                            kiln_diags **diags)
+{
+    struct nn c;
+    kl_nn_begin(&c, nn, s, "kiln_nn_gemm_i8", "gemm_i8", diags);
+    kl_nn_need(&c, "c", "c", c_, 2);
+    kl_nn_need(&c, "a", "a", a, 2);
+    kl_nn_need(&c, "b", "b", b, 2);
+    if (c.st)
+        return kl_nn_end(&c);
+    bool whole = c_->dtype == KILN_I32;
+    if (a->dtype != KILN_I8 && a->dtype != KILN_U8)
+        kl_nn_fail(&c, "a is %s, and i8 or u8 is needed", kiln_dtype_name(a->dtype));
+    if (whole && (row || col || bias || act != KILN_NN_NONE))
+        kl_nn_fail(&c, "c is i32: no scales, bias or activation are possible");
+    kl_nn_int(&c, "am", kl_nn_stride(a, 0));
+    kl_nn_int(&c, "ak", kl_nn_stride(a, 1));
+    kl_nn_int(&c, "bk", kl_nn_stride(b, 0));
+    kl_nn_int(&c, "bn", kl_nn_stride(b, 1));
+    if (!whole) {
+        kl_nn_tensor(&c, "row", row, 1);
+        kl_nn_tensor(&c, "col", col, 1);
+        kl_nn_tensor(&c, "bias", bias, 1);
+        activation(&c, gemm_act, act);
+    }
+    kl_nn_launch(&c, whole ? "gemm_i8" : "gemm_i8_scaled");
     return kl_nn_end(&c);
 }
 
