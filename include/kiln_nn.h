@@ -177,7 +177,7 @@ KILN_API kiln_status kiln_nn_take(kiln_nn *nn, kiln_stream *s, const kiln_tensor
 /* y[p[i]] = x[i]; rows that p does not name stay; p names none twice.  y: [rows][cols]; x: [n][cols]. */
 KILN_API kiln_status kiln_nn_put(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                  const kiln_tensor *p, const kiln_tensor *x, kiln_diags **diags);
-/* y[r] = sum of x[i] where p[i] = r.  y: A [rows][cols], set to 0 first (A of i32 and i64: themselves).
+/* y[r] = sum of x[i] where p[i] = r.  y: [rows][cols] of A (of integers i32 or i64), set to 0 first.
  * segment_sum wants p ascending, and has less to add by atomics. */
 KILN_API kiln_status kiln_nn_scatter_add(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                          const kiln_tensor *p, const kiln_tensor *x,
@@ -202,15 +202,14 @@ KILN_API kiln_status kiln_nn_histogram_floats(kiln_nn *nn, kiln_stream *s, const
 
 /* ---- running sums ----
  *
- * Sums are of type A: f32 for 16- and 8-bit floats, i32 for integers below 32 bits, else T.  Integers
- * wrap. */
+ * y: f32 or f64 (of f64: f64); of integers i32, u32, i64 or u64, which wrap. */
 
-/* y: A, x: T, of one shape up to 8 axes, any strides that let the axes on either side be walked as one;
+/* y and x: of one shape up to 8 axes, any strides that let the axes on either side be walked as one;
  * along `axis` (negative: from the end), from its end with reverse. */
 KILN_API kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                     const kiln_tensor *x, int axis, int reverse,
                                     kiln_diags **diags);
-/* All elements of x in order, over many programs.  y: A; dense. */
+/* All elements of x in order, over many programs.  Dense. */
 KILN_API size_t kiln_nn_prefix_sum_workspace(const kiln_nn *nn, const kiln_tensor *x);
 KILN_API kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                         const kiln_tensor *x, void *work, size_t work_bytes,
@@ -220,7 +219,7 @@ KILN_API kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_
 KILN_API kiln_status kiln_nn_segmented_flags(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                              const kiln_tensor *x, const kiln_tensor *head,
                                              kiln_diags **diags);
-/* Anew at each first[s] (i64 [segments + 1], ascending); y: A [n]; x: [n]; what lies before first[0] or
+/* Anew at each first[s] (i64 [segments + 1], ascending); y, x: [n]; what lies before first[0] or
  * from the last one on is not written. */
 KILN_API kiln_status kiln_nn_segmented_offsets(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                                const kiln_tensor *x, const kiln_tensor *first,
@@ -231,7 +230,7 @@ KILN_API kiln_status kiln_nn_cummax(kiln_nn *nn, kiln_stream *s, const kiln_tens
 
 /* ---- order ---- */
 
-/* place: i32, the lowest place of the largest (least: smallest) element along `axis`; v: A, that element,
+/* place: i32, the lowest place of the largest (least: smallest) element along `axis`; v: T, that element,
  * or NULL.  NaN wins, -0 < +0.  x: up to 8 axes, any type.  place, v: as x without the
  * axis, or with it as 1; dense.  An axis of length 0 gives 0. */
 KILN_API kiln_status kiln_nn_argmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *place,

@@ -100,8 +100,7 @@ kiln_status kiln_nn_histogram(kiln_nn *nn, kiln_stream *s, const kiln_tensor *h,
 }
 
 kiln_status kiln_nn_histogram_floats(kiln_nn *nn, kiln_stream *s, const kiln_tensor *h,
-                                     const kiln_tensor *x, double lo, double hi,
-                                     kiln_diags **diags)
+                                     const kiln_tensor *x, double lo, double hi, kiln_diags **diags)
 {
     struct nn c;
     kl_nn_begin(&c, nn, s, "kiln_nn_histogram_floats", "histogram", diags);
@@ -170,8 +169,9 @@ static bool match(struct nn *c, const kiln_tensor *y, const kiln_tensor *x, cons
 kiln_status kiln_nn_permute(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                             const int *axis, kiln_diags **diags)
 {
-    static const char *const yname[] = {"y0", "y1", "y2", "y3", "y4", "y5"},
-                             *const xname[] = {"x0", "x1", "x2", "x3", "x4", "x5"};
+    static const char *const yname[] = {"y0", "y1", "y2", "y3", "y4", "y5"}, *const xname[] = {
+                                                                                 "x0", "x1", "x2",
+                                                                                 "x3", "x4", "x5"};
     struct nn c;
     struct axis a[NN_RANK], b[NN_RANK];
     bool empty = false;

@@ -16,6 +16,22 @@ static bool along(struct nn *c, const kiln_tensor *x, int *axis)
 
 /* ---- running sums ---- */
 
+/* y can hold sums of x.  false: it is said which types can. */
+static bool sums(struct nn *c, const kiln_tensor *y, const kiln_tensor *x)
+{
+    if (c->st)
+        return false;
+    bool whole = x->dtype <= KILN_U64, wide = x->dtype == KILN_F64;
+    bool good = whole ? y->dtype == KILN_I32 || y->dtype == KILN_U32 || y->dtype == KILN_I64 ||
+                            y->dtype == KILN_U64
+                      : y->dtype == KILN_F64 || (y->dtype == KILN_F32 && !wide);
+    return good || kl_nn_fail(c, "y is %s, and sums of %s are %s", kiln_dtype_name(y->dtype),
+                              kiln_dtype_name(x->dtype),
+                              whole  ? "i32, u32, i64 or u64"
+                              : wide ? "f64"
+                                     : "f32 or f64");
+}
+
 kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                            int axis, int reverse, kiln_diags **diags)
 {
@@ -28,6 +44,8 @@ kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
         kl_nn_fail(&c, "y is not given");
     else if (y->ndim != x->ndim)
         kl_nn_fail(&c, "y has %d axes and x has %d", (int)y->ndim, (int)x->ndim);
+    else
+        sums(&c, y, x);
     if (!c.st && !reverse && axis == x->ndim - 1 && kl_nn_dense(x) && kl_nn_dense(y)) {
         kl_nn_rows(&c, "y", y);
         kl_nn_rows(&c, "x", x);
@@ -53,25 +71,9 @@ kiln_status kiln_nn_cummax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
 
 enum { PREFIX_BLOCK = 1024 }; /* of prefix_totals and prefix_sum */
 
-static kiln_dtype sum_type(kiln_dtype t)
+static size_t prefix_half(int64_t n)
 {
-    switch (t) {
-    case KILN_F64:
-    case KILN_I64:
-    case KILN_U64:
-    case KILN_U32: return t;
-    case KILN_F32:
-    case KILN_F16:
-    case KILN_BF16:
-    case KILN_F8E4M3:
-    case KILN_F8E5M2: return KILN_F32;
-    default: return KILN_I32;
-    }
-}
-
-static size_t prefix_half(int64_t n, kiln_dtype t)
-{
-    size_t bytes = (size_t)kl_nn_cdiv(n, PREFIX_BLOCK) * kiln_dtype_size(t);
+    size_t bytes = (size_t)kl_nn_cdiv(n, PREFIX_BLOCK) * 8;
     return (bytes + 255) / 256 * 256;
 }
 
@@ -79,7 +81,7 @@ size_t kiln_nn_prefix_sum_workspace(const kiln_nn *nn, const kiln_tensor *x)
 {
     if (!nn || !x || (x->ndim && !x->shape))
         return 0;
-    return 2 * prefix_half(kl_nn_count(x, 0, x->ndim), sum_type(x->dtype));
+    return 2 * prefix_half(kl_nn_count(x, 0, x->ndim)); /* room for the widest sums */
 }
 
 kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
@@ -93,13 +95,13 @@ kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y
     if (c.st)
         return kl_nn_end(&c);
     int64_t n = kl_nn_count(x, 0, x->ndim), parts = kl_nn_cdiv(n, PREFIX_BLOCK);
-    kiln_dtype t = sum_type(x->dtype);
-    size_t half = prefix_half(n, t);
-    if (y->dtype != t)
-        kl_nn_fail(&c, "y is %s, and %s is needed", kiln_dtype_name(y->dtype), kiln_dtype_name(t));
-    else if (kl_nn_count(y, 0, y->ndim) != n)
-        kl_nn_fail(&c, "y has %lld elements, and x has %lld",
-                   (long long)kl_nn_count(y, 0, y->ndim), (long long)n);
+    kiln_dtype t = y->dtype;
+    size_t half = prefix_half(n);
+    if (!sums(&c, y, x))
+        return kl_nn_end(&c);
+    if (kl_nn_count(y, 0, y->ndim) != n)
+        kl_nn_fail(&c, "y has %lld elements, and x has %lld", (long long)kl_nn_count(y, 0, y->ndim),
+                   (long long)n);
     else if (work_bytes < 2 * half || (!work && half))
         kl_nn_fail(&c, "work has %zu bytes, and %zu are needed", work ? work_bytes : 0, 2 * half);
     if (c.st || n == 0)
@@ -207,7 +209,7 @@ kiln_status kiln_nn_topk(kiln_nn *nn, kiln_stream *s, const kiln_tensor *v,
         return kl_nn_end(&c);
     int64_t k = v->shape[v->ndim - 1], cols = x->shape[x->ndim - 1];
     if (k < 1 || k > cols || cols > 65536)
-        kl_nn_fail(&c, "%lld of %lld elements are asked for: 1 to all of at most 65536 are possible",
+        kl_nn_fail(&c, "%lld of %lld elements are asked for: 1 to all of at most 65536 can be",
                    (long long)k, (long long)cols);
     kl_nn_int(&c, "K", k);
     kl_nn_launch(&c, "topk_rows");
