@@ -139,7 +139,7 @@ $(O)/bench/demo/demo: $(call obj,$(sort $(wildcard bench/demo/*.c))) $(O)/libkil
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 bench: all $(O)/bench/cpu/kernels
 	python3 bench/cpu/peers.py --build $(O)
-$(O)/bench/cpu/kernels: $(O)/bench/cpu/kernels.o $(O)/libkiln.a
+$(O)/bench/cpu/kernels $(O)/bench/cpu/gdn: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 $(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
