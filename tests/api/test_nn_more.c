@@ -425,12 +425,168 @@ static void experts(void **state)
     }
 }
 
+/* Many blocks of pairs, which are counted by themselves. */
+static void many_pairs(void **state)
+{
+    (void)state;
+    enum { P = 3001, E = 37 };
+    static int32_t expert[P], order[P], place[P];
+    static int64_t first[E + 1];
+    EACH_DEVICE
+    {
+        kiln_tensor et = ints(expert, KILN_I32, 1, SHAPE(P)),
+                    ot = ints(order, KILN_I32, 1, SHAPE(P)),
+                    pt = ints(place, KILN_I32, 1, SHAPE(P)),
+                    ft = ints(first, KILN_I64, 1, SHAPE(E + 1));
+        for (int p = 0; p < P; p++)
+            expert[p] = p % 101 == 7 ? E : draw_int(E - 1); /* dropped; the last expert has none */
+        size_t need = kiln_nn_moe_group_workspace(NN, &et, E);
+        assert_true(need && need <= sizeof fix.work);
+        GOOD(kiln_nn_moe_group(NN, NULL, &ft, &ot, &pt, &et, fix.work, need, &d));
+        int n = 0;
+        for (int e = 0; e < E; e++) {
+            assert_int_equal(first[e], n);
+            for (int p = 0; p < P; p++)
+                if (expert[p] == e) {
+                    assert_int_equal(order[n], p);
+                    assert_int_equal(place[p], n++);
+                }
+        }
+        assert_int_equal(first[E], n);
+        for (int p = 0; p < P; p++)
+            assert_true(expert[p] < E || place[p] == -1);
+        for (; n < P; n++)
+            assert_int_equal(order[n], -1);
+    }
+}
+
+/* ---- wide strides, nothing ---- */
+
+/* a's elements twice as far apart, rows three more: NaN lies between. */
+static struct arr *spread(const struct arr *a)
+{
+    assert_true(fix.used < ARRAYS);
+    struct arr *b = &fix.a[fix.used++];
+    int64_t n = 1, step = 2;
+    b->t = a->t;
+    b->t.data = b->v;
+    b->t.shape = b->shape;
+    b->t.strides = b->stride;
+    for (int d = a->t.ndim - 1; d >= 0; d--) {
+        b->shape[d] = a->t.shape[d];
+        b->stride[d] = step;
+        step = step * b->shape[d] + (d == a->t.ndim - 1 ? 3 : 0);
+        n *= b->shape[d];
+    }
+    assert_true(step <= MOST);
+    for (int64_t i = 0; i < MOST; i++)
+        b->v[i] = NAN;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = 0, rest = i;
+        for (int d = a->t.ndim - 1; d >= 0; d--) {
+            at += rest % b->shape[d] * b->stride[d];
+            rest /= b->shape[d];
+        }
+        b->v[at] = a->v[i];
+    }
+    return b;
+}
+
+/* b, spread, holds what a does, and NaN where it has no element. */
+static void alike(const struct arr *a, const struct arr *b)
+{
+    static float want[MOST];
+    struct arr *c = spread(a);
+    memcpy(want, c->v, sizeof want);
+    fix.used--;
+    for (int i = 0; i < MOST; i++)
+        assert_true(want[i] == b->v[i] || (isnan(want[i]) && isnan(b->v[i])));
+}
+
+static void wide_strides(void **state)
+{
+    (void)state;
+    EACH_DEVICE
+    {
+        struct arr *a = IN(2, 17, 13), *b = IN(2, 13, 11), *c = OUT(2, 17, 11), *as = spread(a),
+                   *bs = spread(b), *cs = spread(c);
+        GOOD(kiln_nn_gemm(NN, NULL, &c->t, &a->t, &b->t, 1, NULL, 0, NULL, &d));
+        GOOD(kiln_nn_gemm(NN, NULL, &cs->t, &as->t, &bs->t, 1, NULL, 0, NULL, &d));
+        alike(c, cs);
+        fix.used = 0;
+        struct arr *x = IN(3, 3, 19, 7), *y = OUT(3, 3, 19, 7), *xs = spread(x), *ys = spread(y);
+        GOOD(kiln_nn_permute(NN, NULL, &ys->t, &x->t, NULL, &d));
+        alike(x, ys);
+        GOOD(kiln_nn_permute(NN, NULL, &y->t, &xs->t, NULL, &d));
+        assert_memory_equal(y->v, x->v, 3 * 19 * 7 * sizeof *x->v);
+        struct arr *m = OUT(2, 3, 7);
+        int32_t place[21], same[21];
+        kiln_tensor pt = ints(place, KILN_I32, 2, SHAPE(3, 7)),
+                    st = ints(same, KILN_I32, 2, SHAPE(3, 7));
+        GOOD(kiln_nn_argmax(NN, NULL, &pt, &m->t, &x->t, 1, 0, &d));
+        GOOD(kiln_nn_argmax(NN, NULL, &st, NULL, &xs->t, 1, 0, &d));
+        assert_memory_equal(place, same, sizeof place);
+        fix.used = 0;
+        x = IN(2, 9, 31), y = OUT(2, 9, 31), xs = spread(x), ys = spread(y);
+        for (int axis = 0; axis < 2; axis++) { /* in blocks of either axis: the same bits */
+            GOOD(kiln_nn_cumsum(NN, NULL, &y->t, &x->t, axis, 1, &d));
+            GOOD(kiln_nn_cumsum(NN, NULL, &ys->t, &xs->t, axis, 1, &d));
+            alike(y, ys);
+        }
+        fix.used = 0;
+        x = IN(3, 2, 4, 15), y = OUT(3, 2, 4, 15), xs = spread(x), ys = spread(y);
+        GOOD(kiln_nn_groupnorm(NN, NULL, &y->t, NULL, NULL, &x->t, NULL, NULL, 2, 1e-5, &d));
+        GOOD(kiln_nn_groupnorm(NN, NULL, &ys->t, NULL, NULL, &xs->t, NULL, NULL, 2, 1e-5, &d));
+        alike(y, ys);
+    }
+}
+
+static void nothing(void **state)
+{
+    (void)state;
+    EACH_DEVICE
+    {
+        struct arr *no = IN(2, 0, 5), *out = OUT(2, 0, 5), *logit = IN(2, 0, 4), *w = OUT(2, 0, 2),
+                   *rows = OUT(2, 3, 5), *line = IN(1, 0), *b = IN(3, 4, 5, 5);
+        int32_t none[1] = {77}, h[3] = {5, 5, 5};
+        int64_t first[5] = {9, 9, 9, 9, 9};
+        kiln_tensor p = ints(none, KILN_I32, 1, SHAPE(0)),
+                    pairs = ints(none, KILN_I32, 2, SHAPE(0, 2)),
+                    ht = ints(h, KILN_I32, 1, SHAPE(3)), ft = ints(first, KILN_I64, 1, SHAPE(5)),
+                    wide = ints(none, KILN_I32, 2, SHAPE(0, 5));
+        GOOD(kiln_nn_embedding(NN, NULL, &out->t, &p, &rows->t, -1, &d));
+        GOOD(kiln_nn_embedding_gradient(NN, NULL, &rows->t, &p, &no->t, -1, &d));
+        for (int i = 0; i < 15; i++)
+            assert_true(rows->v[i] == 0);
+        guarded(rows);
+        GOOD(kiln_nn_histogram(NN, NULL, &ht, &p, &d));
+        assert_true(h[0] == 0 && h[1] == 0 && h[2] == 0);
+        GOOD(kiln_nn_cumsum(NN, NULL, &out->t, &no->t, 0, 1, &d));
+        GOOD(kiln_nn_cumsum(NN, NULL, &out->t, &no->t, 1, 0, &d));
+        GOOD(kiln_nn_prefix_sum(NN, NULL, &line->t, &line->t, NULL, 0, &d));
+        GOOD(kiln_nn_sort(NN, NULL, &out->t, &wide, &no->t, &d));
+        GOOD(kiln_nn_topk(NN, NULL, &w->t, &pairs, &logit->t, &d));
+        GOOD(kiln_nn_dropout(NN, NULL, &out->t, &no->t, 0.5, 1, &d));
+        GOOD(kiln_nn_moe_route(NN, NULL, &w->t, &pairs, &logit->t, 0, &d));
+        assert_int_equal(kiln_nn_moe_group_workspace(NN, &pairs, 4), 0);
+        GOOD(kiln_nn_moe_group(NN, NULL, &ft, &p, &pairs, &pairs, NULL, 0, &d));
+        for (int e = 0; e < 5; e++)
+            assert_true(first[e] == 0);
+        GOOD(kiln_nn_moe_gemm(NN, NULL, &out->t, &no->t, &b->t, &ft, NULL, &w->t, &pairs,
+                              KILN_NN_NONE, NULL, 0, &d));
+        assert_int_equal(none[0], 77);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_by_number), cmocka_unit_test(counts),  cmocka_unit_test(permuted),
-        cmocka_unit_test(running),        cmocka_unit_test(ordered), cmocka_unit_test(element_wise),
+        cmocka_unit_test(rows_by_number), cmocka_unit_test(counts),
+        cmocka_unit_test(permuted),       cmocka_unit_test(running),
+        cmocka_unit_test(ordered),        cmocka_unit_test(element_wise),
         cmocka_unit_test(bytes),          cmocka_unit_test(experts),
+        cmocka_unit_test(wide_strides),   cmocka_unit_test(nothing),
+        cmocka_unit_test(many_pairs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
