@@ -159,9 +159,25 @@ typedef struct kiln_options {
     uint64_t cache_cap; /* bytes the cache may hold; 0: 256 MiB */
     int32_t device_index; /* CUDA: which device, from 0 */
     const char *arch;   /* SIM: the target, as "sm_80"; NULL: sm_90 */
+    /* What print() of a kernel says: one call a line, text of n bytes without a newline, and the
+     * program it comes from.  Called by the launch on the host's devices and SIM, and by whatever
+     * waits on CUDA (kiln_sync, kiln_stream_sync, a launch with host arrays), from that thread,
+     * with no lock held; it must not call the library.  NULL: the text is dropped. */
+    void (*print)(void *user, const char *text, size_t n, const int64_t program[3]);
+    void *print_user;
+    /* What the library does: one call a line, without a newline: what was compiled, for how long,
+     * what the cache had.  Called from any thread that compiles.  NULL: nobody. */
+    void (*log)(void *user, const char *text, size_t n);
+    void *log_user;
+    /* Serve #include from memory, before include_dirs are looked at.  from: the file that includes;
+     * name: as written, without quotes.  Returns the text and its length, which are copied before
+     * the next call, or NULL: not known here.  Called by kiln_compile, in its thread. */
+    const char *(*include)(void *user, const char *from, const char *name, size_t *length);
+    void *include_user;
 } kiln_options;
 #define KILN_OPTIONS_INIT                                                                          \
-    { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,      \
+      0, 0, 0, 0, 0 }
 
 enum {
     KILN_CHECK_BOUNDS = 1, /* accesses outside an extent that the language calls findings */

@@ -127,12 +127,31 @@ static int number_option(const struct kl_opts *o, enum kl_optid id, const char *
     return 0;
 }
 
+/* What print() of a kernel says, with the number of the program. */
+static void show_print(void *user, const char *text, size_t n, const int64_t program[3])
+{
+    (void)user;
+    int last = program[2] ? 2 : program[1] ? 1 : 0;
+    fflush(stdout);
+    if (program[0] < 0)
+        fputs("kiln: ", stderr);
+    else
+        fprintf(stderr, "[%lld", (long long)program[0]);
+    for (int i = 1; i <= last && program[0] >= 0; i++)
+        fprintf(stderr, ", %lld", (long long)program[i]);
+    if (program[0] >= 0)
+        fputs("] ", stderr);
+    fwrite(text, 1, n, stderr);
+    fputc('\n', stderr);
+}
+
 int kl_session_open(struct kl_session *s, const struct kl_opts *o, kiln_device device,
                     unsigned checks, bool quiet)
 {
     *s = (struct kl_session){.o = o, .opt = KILN_OPTIONS_INIT};
     s->opt.device = device;
     s->opt.checks = checks;
+    s->opt.print = show_print;
     if (device == KILN_DEVICE_CUDA && kl_opt(o, KL_OPT_device))
         kl_parse_device(kl_opt(o, KL_OPT_device), &device, &s->opt.device_index);
     if (device == KILN_DEVICE_SIM)

@@ -34,7 +34,8 @@ enum { /* node flags */
     KL_NF_TYPEPARAM = 16, KL_NF_F32 = 32, KL_NF_LIB = 64, KL_NF_STRUCT = 128,
     KL_NF_UNROLL = 256, KL_NF_PIPELINE = 512, KL_NF_PAREN = 1024, /* written in parentheses */
     /* set by kl_check on the PARAMs of kernels */
-    KL_NF_READ = 2048, KL_NF_WRITTEN = 4096, KL_NF_USED = 8192
+    KL_NF_READ = 2048, KL_NF_WRITTEN = 4096, KL_NF_USED = 8192,
+    KL_NF_DEBUG = 16384 /* the PARAM of debug.h; CALLs that may end the program */
 };
 
 typedef struct kl_node {

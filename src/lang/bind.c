@@ -51,13 +51,15 @@ static void match(struct binder *s, const kiln_arg *args, size_t n)
             problem(s, KL_K0702, NULL, "argument %zu has no name or no kind", i);
             continue;
         }
-        while (p < s->n && strcmp(s->params->kid[p]->name, args[i].name) != 0)
+        while (p < s->n && (s->params->kid[p]->flags & KL_NF_DEBUG ||
+                            strcmp(s->params->kid[p]->name, args[i].name) != 0))
             p++;
         if (p == s->n) {
             const char *names[64];
             uint32_t k = 0;
             for (uint32_t j = 0; j < s->n && k < 64; j++)
-                names[k++] = s->params->kid[j]->name;
+                if (!(s->params->kid[j]->flags & KL_NF_DEBUG))
+                    names[k++] = s->params->kid[j]->name;
             const char *near = kl_nearest(args[i].name, names, k);
             struct kl_diag *g = problem(s, KL_K0701, NULL, "the kernel has no parameter `%s`", args[i].name);
             kl_buf b = {.a = s->e.a};
@@ -622,6 +624,10 @@ static void arrays(struct binder *s)
         struct kl_boundparam *b = &s->b[p];
         if (!layout(s, p))
             return;
+        if (n->flags & KL_NF_DEBUG) { /* the launch gives its memory */
+            b->given = true;
+            continue;
+        }
         b->given = s->arg[p] || (s->flags & KL_BIND_SHAPES_ONLY && !(n->flags & KL_NF_OPTIONAL));
         if (s->arg[p] && (!compare_array(s, p)))
             return;

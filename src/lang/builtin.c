@@ -10,12 +10,6 @@ enum { D_AXIS = 1 << KL_DG_AXIS, D_MASK = 1 << KL_DG_MASK, D_CACHE = 1 << KL_DG_
        D_COMM = 1 << KL_DG_COMM, D_PREC = 1 << KL_DG_PREC, D_REV = 1 << KL_DG_REVERSE,
        D_ATOM = 1 << KL_DG_MASK | 1 << KL_DG_ORDER | 1 << KL_DG_SCOPE };
 
-static kl_value do_notyet(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
-{
-    kl_err(e, KL_K0801, a->s, "`%s` is not yet supported", b->name);
-    return kl_bad(a->s);
-}
-
 /* clang-format off */
 static const struct kl_builtin table[] = {
     /* name          handler       op               min max designators        fast */
@@ -24,6 +18,7 @@ static const struct kl_builtin table[] = {
     {"any",          kl_call_reduce,    KL_OP_or,         1, 1, D_AXIS, 0},
     {"argmax",       kl_call_argmax,    KL_OP_argmax,     1, 1, D_AXIS, 0},
     {"argmin",       kl_call_argmax,    KL_OP_argmin,     1, 1, D_AXIS, 0},
+    {"assert",       kl_call_assert,    0,                2, 2, 0, 0},
     {"atomic_add",   kl_call_atomic,    KL_RMW_add,       2, 2, D_ATOM, 0},
     {"atomic_and",   kl_call_atomic,    KL_RMW_and,       2, 2, D_ATOM, 0},
     {"atomic_cas",   kl_call_atomic,    KL_RMW_cas,       3, 3, D_ATOM, 0},
@@ -91,6 +86,7 @@ static const struct kl_builtin table[] = {
     {"pow",          kl_call_math2,     KL_OP_pow,        2, 2, 0, 0},
     {"pow2ceil",     kl_call_pow2ceil,  0,                1, 1, 0, 0},
     {"pow_fast",     kl_call_math2,     KL_OP_pow,        2, 2, 0, 1},
+    {"print",        kl_call_print,     0,                1, KL_MAX_ARGS, 0, 0},
     {"prod",         kl_call_reduce,    KL_OP_mul,        1, 1, D_AXIS, 0},
     {"program_id",   kl_call_program,   KL_OP_program_id, 1, 1, 0, 0},
     {"range",        kl_call_range,     0,                1, 1, 0, 0},
@@ -120,11 +116,6 @@ static const struct kl_builtin table[] = {
 };
 /* clang-format on */
 
-/* Part of the language, but of a later version. */
-static const char *const later[] = {
-    "assert", "print",
-};
-
 /* Functions of the library, and the file that has them. */
 static const char *const library[][2] = {
     {"argsort", "sort"}, {"gelu", "act"}, {"gelu_tanh", "act"}, {"histogram", "sort"}, {"rand", "random"},
@@ -136,10 +127,6 @@ static const struct kl_builtin *find(const char *name)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (strcmp(table[i].name, name) == 0)
             return &table[i];
-    static const struct kl_builtin notyet = {"", do_notyet, 0, 0, 255, 255, 0};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (strcmp(later[i], name) == 0)
-            return &notyet;
     return NULL;
 }
 
@@ -255,11 +242,6 @@ kl_value kl_call(kl_elab *e, const kl_node *n)
                     "the library has one: #include <%s.kiln>", library[lib][1]);
         else
             kl_sym_need(e, n);
-    } else if (b->fn == do_notyet) {
-        struct kl_builtin named = *b;
-        named.name = n->name;
-        a = (struct kl_args){.call = n, .s = n->span};
-        do_notyet(e, &named, &a);
     } else if (take_args(e, b, n, &a) && !mixes_elements(e, b, &a)) {
         kl_value v = b->fn(e, b, &a);
         v.span = n->span;

@@ -60,6 +60,9 @@ kl_builtin_fn kl_call_reduce, kl_call_minmax, kl_call_argmax, kl_call_dot;
 /* builtin_fold.c */
 kl_builtin_fn kl_call_reduce_fn, kl_call_scan;
 
+/* debug.c */
+kl_builtin_fn kl_call_assert, kl_call_print;
+
 /* builtin_random.c */
 kl_builtin_fn kl_call_philox;
 

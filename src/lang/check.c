@@ -307,6 +307,7 @@ static void check_kernel(kl_module_ast *m, kl_node *kernel, kl_diags *d)
     kl_elab_init(e, KL_CHECK, m->a, m, d);
     kl_scope_push(e, NULL);
     kl_node *params = kernel->kid[0];
+    kl_debug_mark(e, kernel);
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < params->nkid; i++) {
             kl_node *p = params->kid[i];
@@ -370,6 +371,8 @@ void kl_check(kl_module_ast *m, kl_diags *d)
         return;
     for (uint32_t i = 0; i < m->kernels.n; i++)
         check_kernel(m, m->kernels.v[i], d);
+    if (d->nerr == errors)
+        kl_debug_finish(m);
 }
 
 kl_fn *kl_lower(kl_arena *a, const kl_module_ast *m, const kl_bound *bd, kl_diags *d)
@@ -412,6 +415,8 @@ kl_fn *kl_lower(kl_arena *a, const kl_module_ast *m, const kl_bound *bd, kl_diag
                 add_const(e, p, b);
             else if (pass == 0 && k == KL_PK_SCALAR)
                 add_scalar(e, p, ir[i]);
+            else if (pass == 1 && p->flags & KL_NF_DEBUG)
+                kl_debug_open(e, ir[i], (uint32_t)b->ext[0]);
             else if (pass == 1 && k == KL_PK_ARRAY)
                 add_array(e, p, b, ir[i]);
         }

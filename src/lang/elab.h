@@ -152,6 +152,7 @@ typedef struct kl_elab {
     struct kl_fctx *fx;
     kl_fn *f;
     kl_build b;
+    kl_val debug;      /* LOWER: view of the array of debug.h */
     int64_t num_sms;   /* BIND */
     uint32_t expanded; /* functions expanded so far: a limit against explosion */
     uint32_t quiet;    /* > 0: report nothing */
@@ -233,6 +234,13 @@ kl_value kl_op2(kl_elab *e, enum kl_op op, kl_value a, kl_value b, kl_span s);
 kl_value kl_op3(kl_elab *e, enum kl_op op, kl_value a, kl_value b, kl_value c, kl_span s);
 /* A constant integer of an expression; false: reported. */
 bool kl_need_const(kl_elab *e, const kl_value *v, const char *what, int64_t *out, bool *known);
+
+/* ---- debug.c ---- */
+/* Note what a kernel uses and which calls may end the program, before it is checked; then, behind
+ * all checks, add the parameter.  Lowering gives its view. */
+void kl_debug_mark(kl_elab *e, kl_node *kernel);
+void kl_debug_finish(const kl_module_ast *m);
+void kl_debug_open(kl_elab *e, kl_val array, uint32_t words);
 
 /* ---- expr.c ---- */
 kl_value kl_expr(kl_elab *e, const kl_node *n);       /* any value; ARRAY and ACCESS stay */
@@ -319,7 +327,8 @@ bool kl_in_fold(kl_elab *e, kl_span s, const char *what);
 void kl_stmt(kl_elab *e, const kl_node *n);
 void kl_block(kl_elab *e, const kl_node *n); /* opens a scope */
 /* What a statement contains, by looking at the tree. */
-enum { KL_HAS_BREAK = 1, KL_HAS_CONTINUE = 2, KL_HAS_RETURN = 4 };
+enum { KL_HAS_BREAK = 1, KL_HAS_CONTINUE = 2, KL_HAS_RETURN = 4,
+       KL_HAS_END = 8 /* may end the program: with HAS_RETURN */ };
 unsigned kl_jumps(const kl_node *n);
 bool kl_returns(const kl_node *n); /* every path through it ends in a return */
 /* Marks names in a part that is not elaborated as used. */

@@ -54,6 +54,11 @@ static void carry_flags(kl_elab *e, struct carried *c, const struct kl_loopctx *
         carry(e, c, e->fx->retval + i);
     for (const struct kl_loopctx *o = l->up; o; o = o->up)
         carry(e, c, o->brk), carry(e, c, o->skip);
+    for (const struct kl_fctx *fx = e->fx->up; fx && jumps & KL_HAS_END; fx = fx->up) {
+        carry(e, c, fx->ret);
+        for (const struct kl_loopctx *o = fx->loop; o; o = o->up)
+            carry(e, c, o->brk), carry(e, c, o->skip);
+    }
 }
 
 static uint32_t flag_new(kl_elab *e, uint64_t value)

@@ -18,11 +18,11 @@ unsigned kl_jumps(const kl_node *n)
     case KL_N_RETURN: return KL_HAS_RETURN;
     default: break;
     }
-    unsigned j = 0;
+    unsigned j = n->kind == KL_N_CALL && n->flags & KL_NF_DEBUG ? KL_HAS_RETURN | KL_HAS_END : 0;
     for (uint32_t i = 0; i < n->nkid; i++)
         j |= kl_jumps(n->kid[i]);
     if (n->kind == KL_N_FOR || n->kind == KL_N_WHILE || n->kind == KL_N_DO)
-        j &= KL_HAS_RETURN;
+        j &= KL_HAS_RETURN | KL_HAS_END;
     return j;
 }
 

@@ -268,6 +268,18 @@ void kiln_context_free(kiln_context *ctx)
     al.fn(al.user, ctx, sizeof *ctx, 0);
 }
 
+void kl_log(const kiln_context *ctx, const char *fmt, ...)
+{
+    char text[500];
+    if (!ctx->opt.log)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    ctx->opt.log(ctx->opt.log_user, text, strlen(text));
+}
+
 kiln_device kiln_context_device(const kiln_context *ctx)
 {
     return ctx ? ctx->device : KILN_DEVICE_AUTO;

@@ -496,6 +496,8 @@ static kiln_status launch_cuda(struct kl_call *c, struct kl_item *it, void *stre
     if (!s && n)
         s = download(c, ctx, v, n, stream);
     drop_pieces(ctx, v, n);
+    if (!s && n && it->k->debug)
+        s = kl_debug_collect(c, ctx);
     if (!s && !n)
         kl_fast_note(it, param);
     return s;

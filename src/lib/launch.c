@@ -344,13 +344,18 @@ kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *arg
         s = kl_check_args(&c, "kiln_launch", k, args, n);
     if (!s)
         s = kl_prepare(&c, &it, 1);
+    uint64_t *words = NULL;
     if (!s)
         fill_all(&it);
     if (!s && kl_on_gpu(ctx))
         s = kl_gpu_fill(&c, &it, stream);
     if (!s && !it.bound.empty)
+        s = kl_debug_begin(&c, &it, &words);
+    if (!s && !it.bound.empty)
         s = kl_on_gpu(ctx) ? kl_gpu_launch(&c, &it, stream)
                            : kl_guarded(&c, &k->mod->ast->src, launch, &it);
+    if (words)
+        s = kl_debug_end(&c, &it, words, s);
     return kl_call_end(&c, s, diags);
 }
 

@@ -100,11 +100,14 @@ struct kiln_context {
     pthread_mutex_t lock; /* guards code and what hangs there */
     pthread_cond_t built;
     struct kl_native *code;
+    kiln_kernel *debug; /* kernels with memory for assert and print on the device */
 };
 
 /* kiln_context_create, with the path of the CUDA driver (NULL: libcuda.so.1) for tests. */
 kiln_status kl_context_create(const kiln_options *opt, const char *libcuda, kiln_context **out,
                               kiln_diags **diags);
+/* A line for the log callback, cut at 500 bytes; costs nothing without one. */
+void kl_log(const kiln_context *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What num_sms() gives. */
 static inline int64_t kl_num_sms(const kiln_context *ctx)
 {
@@ -150,6 +153,8 @@ struct kiln_kernel {
     pthread_mutex_t lock; /* guards the table */
     struct kl_special **bucket;
     uint32_t nbucket, nspecial;
+    uint64_t debug;       /* CUDA: what assert and print write to; 0: not yet */
+    kiln_kernel *next_debug; /* in the context */
     struct kl_fast *fast; /* the latest launches on a GPU; NULL: none */
     uint32_t nfast;
 };
@@ -227,6 +232,20 @@ bool kl_fast_launch(kiln_kernel *k, void *custream, const kiln_arg *args, size_t
 /* Remember a launch that kl_gpu_launch made with all arrays on the device. */
 void kl_fast_note(const struct kl_item *it, const uint64_t *param);
 void kl_fast_free(kiln_kernel *k);
+
+/* ---- assert and print (debug.c) ---- */
+
+/* Memory for what a launch records, given to its parameter.  *words: host memory to be handed to
+ * kl_debug_end; NULL: the kernel records nothing, or on the device. */
+kiln_status kl_debug_begin(struct kl_call *c, struct kl_item *it, uint64_t **words);
+/* Report it: prints to the callback, a failed assertion as a diagnostic.  s: of the launch. */
+kiln_status kl_debug_end(struct kl_call *c, const struct kl_item *it, uint64_t *words,
+                         kiln_status s);
+/* CUDA: the same for all launches of the context, which it waits for. */
+kiln_status kl_debug_collect(struct kl_call *c, kiln_context *ctx);
+/* ... at the end of a call that waited; s is the status so far. */
+kiln_status kl_debug_sync(kiln_context *ctx, kiln_status s, kiln_diags **out);
+void kl_debug_free(kiln_kernel *k);
 
 /* ---- streams (stream.c) ---- */
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lang/debug.h"
 #include "lib/lib.h"
 
 #define MAX_SOURCE ((size_t)64 << 20)
@@ -51,6 +52,15 @@ static const char *include(void *user, kl_arena *a, const char *from, const char
         *fullname = kl_printf(a, "<%s>", name);
         return kl_embedded(name, len);
     }
+    if (ctx->opt.include) {
+        size_t n = 0;
+        const char *text = ctx->opt.include(ctx->opt.include_user, from, name, &n);
+        if (text && n <= MAX_SOURCE) {
+            *fullname = kl_strndup(a, name, strlen(name));
+            *len = (uint32_t)n;
+            return kl_strndup(a, text, n);
+        }
+    }
     if (!ctx->opt.include_dirs)
         return NULL;
     const char *slash = strrchr(from, '/');
@@ -92,7 +102,7 @@ static kiln_status compile(struct kl_call *c, void *arg)
         k->mod = m;
         k->node = m->ast->kernels.v[i];
         k->name = k->node->name;
-        k->nparam = k->node->kid[0]->nkid; /* PARAMS */
+        k->nparam = k->node->kid[0]->nkid - (kl_debug_words(k->node) != 0); /* PARAMS */
         k->param = kl_reflect(a, m->ast, k->node);
     }
     for (; m->nkernel < m->ast->kernels.n; m->nkernel++) /* nothing raises from here on */
@@ -138,6 +148,9 @@ kiln_status kiln_compile(kiln_context *ctx, const char *name, const char *text, 
         kiln_module_free(m);
         m = NULL;
     }
+    if (m)
+        kl_log(ctx, "source %s: %zu bytes, %zu kernel%s", src.name, length, m->nkernel,
+               m->nkernel == 1 ? "" : "s");
     *out = m;
     return kl_call_end(&c, s, diags);
 }
@@ -149,6 +162,7 @@ void kiln_module_free(kiln_module *m)
     kl_alloc al = m->ctx->al;
     for (size_t i = 0; i < m->nkernel; i++) {
         kiln_kernel *k = &m->kernel[i];
+        kl_debug_free(k);
         for (uint32_t b = 0; b < k->nbucket; b++)
             for (struct kl_special *s = k->bucket[b], *next; s; s = next) {
                 next = s->next;

@@ -315,6 +315,18 @@ static void join_equal(kiln_context *ctx, struct kl_item *item, size_t i)
     }
 }
 
+/* One line for the log: what was made for which types and constants, and how long it took. */
+static void log_made(const kiln_context *ctx, const struct kl_item *it)
+{
+    static const char *const device[] = {"", "interpreter", "CPU", "CUDA", "SIM"};
+    static const char *const cache[] = {"off", "hit", "miss", "stale"};
+    const kiln_spec_info *i = &it->s->info;
+    kl_log(ctx,
+           "kernel `%s` [%.*s] for %s: front end %.2f ms, compiler %.2f ms, loading %.2f ms, cache %s",
+           it->k->name, it->s->nkey < 200 ? (int)it->s->nkey : 200, it->s->key, device[i->device],
+           i->front_ms, i->cc_ms, i->load_ms, cache[i->cache]);
+}
+
 static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *item, size_t n)
 {
     bool texts = false, together = ctx->cuda && n > 1;
@@ -353,6 +365,7 @@ static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *it
     for (size_t i = 0; i < n; i++) {
         if (item[i].fresh) {
             struct kl_special *sp = item[i].s;
+            log_made(ctx, &item[i]);
             sp->env.al = &ctx->al;
             sp->a.env = sp->ir.env = &sp->env;
         }

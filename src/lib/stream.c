@@ -104,9 +104,10 @@ kiln_status kiln_stream_sync(kiln_stream *s, kiln_diags **diags)
         *diags = NULL;
     if (!s)
         return KILN_E_ARG;
-    return s->ctx->cuda
-               ? finish(s->ctx, kl_cuda_stream_sync(s->ctx->cuda, s->cu, &e), &e, diags)
-               : KILN_OK;
+    if (!s->ctx->cuda)
+        return KILN_OK;
+    kiln_status st = finish(s->ctx, kl_cuda_stream_sync(s->ctx->cuda, s->cu, &e), &e, diags);
+    return kl_debug_sync(s->ctx, st, diags);
 }
 
 void kiln_stream_free(kiln_stream *s)
@@ -126,7 +127,9 @@ kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags)
         *diags = NULL;
     if (!ctx)
         return KILN_E_ARG;
-    return ctx->cuda ? finish(ctx, kl_cuda_sync(ctx->cuda, &e), &e, diags) : KILN_OK;
+    if (!ctx->cuda)
+        return KILN_OK;
+    return kl_debug_sync(ctx, finish(ctx, kl_cuda_sync(ctx->cuda, &e), &e, diags), diags);
 }
 
 /* ---- events ---- */

@@ -65,11 +65,14 @@ static void test_options(void **state)
         AT(kiln_options, cc_timeout_ms, 48), AT(kiln_options, checks, 52),
         AT(kiln_options, alloc, 56),       AT(kiln_options, alloc_user, 64),
         AT(kiln_options, cache_cap, 72),   AT(kiln_options, device_index, 80),
-        AT(kiln_options, arch, 88),
+        AT(kiln_options, arch, 88),        AT(kiln_options, print, 96),
+        AT(kiln_options, print_user, 104), AT(kiln_options, log, 112),
+        AT(kiln_options, log_user, 120),   AT(kiln_options, include, 128),
+        AT(kiln_options, include_user, 136),
     };
     (void)state;
     CHECK_ALL(all);
-    assert_true(sizeof(kiln_options) >= 96 && sizeof(kiln_options) % 8 == 0);
+    assert_true(sizeof(kiln_options) >= 144 && sizeof(kiln_options) % 8 == 0);
     kiln_options o = KILN_OPTIONS_INIT;
     assert_int_equal(o.size, sizeof o);
     /* a caller that was built when the struct ended behind arch */

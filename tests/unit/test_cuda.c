@@ -1012,6 +1012,94 @@ static void each_allocation_fails(void **state)
     }
 }
 
+/* ---- assert and print ---- */
+
+struct heard {
+    int n;
+    int64_t sum; /* of the numbers printed */
+};
+
+static void hear(void *user, const char *text, size_t n, const int64_t program[3])
+{
+    struct heard *h = user;
+    assert_int_equal(strlen(text), n);
+    assert_int_equal(atoi(text), program[0] * 10);
+    h->n++;
+    h->sum += atoi(text);
+}
+
+/* Launches with arrays on the device only queue: what they recorded is told by what waits. */
+static void told_at_sync(void **state)
+{
+    static const char text[] = "kernel k(i64 n, i64 most, f32 y[n]) grid(n)\n"
+                               "{\n"
+                               "    i64 p = program_id(0);\n"
+                               "    print(\"{}\", p * 10);\n"
+                               "    assert(p < most, \"few programs\");\n"
+                               "    y[p] = 1;\n"
+                               "}\n";
+    struct heard h = {0, 0};
+    kiln_options o = KILN_OPTIONS_INIT;
+    kiln_context *c = NULL;
+    kiln_diags *g = NULL;
+    kiln_stream *st = NULL;
+    kiln_buffer *b;
+    (void)state;
+    o.device = KILN_DEVICE_CUDA;
+    o.print = hear;
+    o.print_user = &h;
+    OK(kl_context_create(&o, fake, &c, &g));
+    kiln_module *m = compile(c, text);
+    OK(kiln_stream_create(c, &st, &g));
+    OK(kiln_buffer_alloc(c, 256, &b, &g));
+    int64_t five = 5;
+    kiln_arg a[] = {{.name = "y", .kind = KILN_ARG_TENSOR},
+                    {.name = "most", .kind = KILN_ARG_INT, .u.i = 3}};
+    a[0].u.tensor = (kiln_tensor){kiln_buffer_data(b), KILN_F32, 1, &five, NULL, 0, KILN_TENSOR_DEVICE};
+    kiln_kernel *k = kiln_module_at(m, 0);
+    for (int turn = 0; turn < 3; turn++) { /* the short way, too; through both that wait */
+        h = (struct heard){0, 0};
+        OK(kiln_launch(k, st, a, 2, &g));
+        OK(kiln_launch(k, st, a, 2, &g));
+        assert_int_equal(h.n, 0);
+        assert_int_equal(turn == 1 ? kiln_stream_sync(st, &g) : kiln_sync(c, &g), KILN_E_BOUNDS);
+        assert_int_equal(h.n, 10);
+        assert_int_equal(h.sum, 200);
+        assert_int_equal(kiln_diags_at(g, 0)->place.line, 5);
+        assert_string_equal(kiln_diags_at(g, 0)->notes[1].text,
+                            "4 programs failed; this one was the first to record it");
+        said(g, "K1301", "assertion failed: few programs", NULL);
+        g = NULL;
+        OK(kiln_sync(c, &g)); /* said once */
+    }
+    a[1].u.i = 5; /* holds */
+    OK(kiln_launch(k, st, a, 2, &g));
+    OK(kiln_stream_sync(st, &g));
+    assert_int_equal(h.n, 15);
+    float host[5] = {0}; /* a launch with host arrays waits, and tells by itself */
+    a[0].u.tensor.data = host;
+    a[0].u.tensor.flags = 0;
+    OK(kiln_launch(k, NULL, a, 2, &g));
+    assert_int_equal(h.n, 20);
+    a[1].u.i = 4;
+    assert_int_equal(kiln_launch(k, NULL, a, 2, &g), KILN_E_BOUNDS);
+    said(g, "K1301", "assertion failed: few programs", NULL);
+    assert_true(host[3] == 1 && host[4] == 1);
+    hook.inject("cuMemAlloc_v2", 1, 2);
+    kiln_module *m2 = compile(c, text); /* no memory for what it records: nothing runs */
+    a[0].u.tensor.data = kiln_buffer_data(b);
+    a[0].u.tensor.flags = KILN_TENSOR_DEVICE;
+    assert_int_equal(kiln_launch(kiln_module_at(m2, 0), st, a, 2, &g), KILN_E_NOMEM);
+    said(g, "K1814", "cuMemAlloc", NULL);
+    kiln_module_free(m2);
+    kiln_buffer_free(b);
+    kiln_stream_free(st);
+    kiln_module_free(m);
+    g = NULL;
+    OK(kiln_sync(c, &g)); /* a kernel that is gone has nothing to tell */
+    kiln_context_free(c);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
 int main(void)
 {
@@ -1020,7 +1108,7 @@ int main(void)
         T(short_way),     T(cache),  T(initial_values), T(streams),       T(threads),     T(together),
         T(wrong_device), T(approximate),
         T(out_of_memory), T(everywhere), T(old_driver),  T(each_allocation_fails),
-        T(each_call_fails), cmocka_unit_test_setup(blame, fresh),
+        T(each_call_fails), T(told_at_sync), cmocka_unit_test_setup(blame, fresh),
     };
     return cmocka_run_group_tests(tests, find_fake, teardown);
 }
