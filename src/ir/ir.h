@@ -59,7 +59,9 @@ extern const struct kl_opinfo kl_ops[KL_NOP];
 /* What reduce folds with: rows of ops.def that are associative.  any is or, all is and. */
 /* red.op is one of KL_OP_add, mul, min, max, fmin, fmax, and, or, xor. */
 
-enum { KL_ACC_FILL = 1, KL_ACC_MASK = 2 }; /* access.flags: which optional operands follow */
+/* access.flags: which optional operands follow; what a cache is told of a load or store. */
+enum { KL_ACC_FILL = 1, KL_ACC_MASK = 2, KL_ACC_EVICT_FIRST = 4, KL_ACC_EVICT_LAST = 8,
+       KL_ACC_EVICT = KL_ACC_EVICT_FIRST | KL_ACC_EVICT_LAST };
 
 /* A subscript may be a tile of i64; its step is 0, as that of a scalar.  Beside sections stands one
  * such tile, of rank 1, and its axis takes the place of a section's.  Without sections all of them,

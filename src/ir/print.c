@@ -189,6 +189,8 @@ static void put_memory(struct printer *p, kl_val v)
         kl_puts(p->b, " mask ");
         put_arg(p, v, k);
     }
+    if (in->attr.access.flags & KL_ACC_EVICT)
+        kl_puts(p->b, in->attr.access.flags & KL_ACC_EVICT_FIRST ? " evict_first" : " evict_last");
 }
 
 static void put_region(struct printer *p, kl_val v)

@@ -424,6 +424,10 @@ static void read_access(struct reader *r, struct access *x, uint32_t op)
         kl_push(r->a, &x->arg.v, v);
         x->attr.access.flags |= KL_ACC_MASK;
     }
+    if (accept(r, "evict_first"))
+        x->attr.access.flags |= KL_ACC_EVICT_FIRST;
+    else if (accept(r, "evict_last"))
+        x->attr.access.flags |= KL_ACC_EVICT_LAST;
 }
 
 /* The counts of the sections must be the sizes of the tile. */

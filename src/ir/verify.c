@@ -270,10 +270,13 @@ static bool check_access(struct verifier *c, kl_val v)
     uint32_t takes = kl_access_values(in);
     uint32_t flags = in->attr.access.flags, allowed = 0;
     if (in->op == KL_OP_load)
-        allowed = KL_ACC_FILL | KL_ACC_MASK;
-    else if (in->op == KL_OP_store || kl_is_atomic(in->op))
+        allowed = KL_ACC_FILL | KL_ACC_MASK | KL_ACC_EVICT;
+    else if (in->op == KL_OP_store)
+        allowed = KL_ACC_MASK | KL_ACC_EVICT;
+    else if (kl_is_atomic(in->op))
         allowed = KL_ACC_MASK;
     NEED(!(flags & ~allowed), "has a fill or mask that it cannot have");
+    NEED((flags & KL_ACC_EVICT) != KL_ACC_EVICT, "has two hints");
     uint32_t extra = takes + !!(flags & KL_ACC_FILL) + !!(flags & KL_ACC_MASK);
     NEED(in->nargs == k + extra, "has %u operands, needs %u", in->nargs, k + extra);
     for (uint32_t i = k; i < in->nargs; i++)

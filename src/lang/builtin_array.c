@@ -26,6 +26,17 @@ static bool get_mask(kl_elab *e, struct kl_args *a, kl_value *m, bool *has)
     return m->kind == KL_V_TILE;
 }
 
+/* What `.cache` says, put on the access that was just built. */
+static void hint(kl_elab *e, const struct kl_args *a, kl_val v)
+{
+    const kl_node *c = a->desig[KL_DG_CACHE];
+    if (!c || !kl_emitting(e) || !v.id)
+        return;
+    struct kl_ins *in = kl_in(e->f, v);
+    if (in->op == KL_OP_load || in->op == KL_OP_store)
+        in->attr.access.flags |= strcmp(c->kid[0]->name, "evict_first") ? KL_ACC_EVICT_LAST : KL_ACC_EVICT_FIRST;
+}
+
 kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
@@ -37,7 +48,10 @@ kl_value kl_call_load(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
         kl_need_tile(e, &fill);
     if (!get_mask(e, a, &mask, &has) || acc.kind == KL_V_ERR || (a->n > 1 && fill.kind != KL_V_TILE))
         return kl_bad(a->s);
-    return kl_load(e, acc, a->n > 1 ? &fill : NULL, has ? &mask : NULL, a->s);
+    kl_value r = kl_load(e, acc, a->n > 1 ? &fill : NULL, has ? &mask : NULL, a->s);
+    if (r.kind == KL_V_TILE)
+        hint(e, a, r.ir);
+    return r;
 }
 
 kl_value kl_call_store(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
@@ -51,6 +65,8 @@ kl_value kl_call_store(kl_elab *e, const struct kl_builtin *b, struct kl_args *a
         return kl_bad(a->s);
     }
     kl_store(e, acc, v, has ? &mask : NULL, a->s);
+    if (kl_emitting(e))
+        hint(e, a, kl_last(e->f, e->b.blk));
     return none;
 }
 

@@ -443,6 +443,22 @@ static const char *load_op(struct pgen *g, const struct access *a)
     return g->f->may_alias || g->f->param[a->w->root].written ? "ld.global" : "ld.global.nc";
 }
 
+/* What the second-level cache is told: a word of the instruction and an operand of it.  It takes
+ * PTX 7.4; sm_80 and sm_86 are written for drivers that know less, and go without. */
+struct hint {
+    const char *word, *operand;
+};
+
+static struct hint cache_hint(struct pgen *g, const struct kl_ins *in)
+{
+    uint8_t flags = in->attr.access.flags;
+    if (!(flags & KL_ACC_EVICT) || g->o->arch < 89)
+        return (struct hint){"", ""};
+    opnd p = kl_px_once(g, CL_B64, "createpolicy.fractional.L2::evict_%s.b64 $, 0f3F800000",
+                        flags & KL_ACC_EVICT_FIRST ? "first" : "last");
+    return (struct hint){".L2::cache_hint", kl_px_fmt(g, ", %s", p)};
+}
+
 /* A scalar that others may be writing: one thread reads it for all. */
 opnd kl_px_read_once(struct pgen *g, enum kl_elem e, opnd x)
 {
@@ -499,7 +515,8 @@ void kl_px_load(struct pgen *g, kl_val v)
      * be free to load a part and use it, which it is within a piece of straight code only. */
     bool late = g->folded && !g->nested && (g->clog2 || g->threads >= 512);
     bool split = !has_mask && a.whole && !a.never_whole && n > 2 && !late;
-    const char *op = load_op(g, &a), *vs = vector_suffix(m.n);
+    struct hint h = cache_hint(g, in);
+    const char *op = kl_px_fmt(g, "%s%s", load_op(g, &a), h.word), *vs = vector_suffix(m.n);
     uint32_t lm = 0, ld = 0;
     if (split) {
         lm = kl_px_new_label(g), ld = kl_px_new_label(g);
@@ -514,7 +531,8 @@ void kl_px_load(struct pgen *g, kl_val v)
         for (uint32_t i = 0; i < n; i++) {
             int64_t off;
             opnd p = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s.%s %s, [%s+%lld]", op, vs, m.type, kl_px_list(g, c[i].r, c[i].n), p, (long long)off);
+            kl_px(g, "%s%s.%s %s, [%s+%lld]%s", op, vs, m.type, kl_px_list(g, c[i].r, c[i].n), p, (long long)off,
+                  h.operand);
         }
     if (split) {
         kl_px(g, "bra.uni $L%u", ld);
@@ -544,8 +562,8 @@ void kl_px_load(struct pgen *g, kl_val v)
                 p = and_pred(g, p, kl_px_inreg(g, CL_P, kl_px_at(&mask, i)));
             p = and_pred(g, p, one);
             opnd q = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s%s%s%s.%s %s, [%s+%lld]", p ? "@" : "", p ? p : "", p ? " " : "", op, vs,
-                  m.type, kl_px_list(g, c[i].r, c[i].n), q, (long long)off);
+            kl_px(g, "%s%s%s%s%s.%s %s, [%s+%lld]%s", p ? "@" : "", p ? p : "", p ? " " : "", op, vs,
+                  m.type, kl_px_list(g, c[i].r, c[i].n), q, (long long)off, h.operand);
         }
     }
     if (split)
@@ -586,7 +604,8 @@ void kl_px_store(struct pgen *g, kl_val v)
     }
     bool masked = has_mask || a.whole || a.never_whole;
     bool split = !has_mask && a.whole && !a.never_whole && n > 2;
-    const char *vs = vector_suffix(m.n);
+    struct hint h = cache_hint(g, in);
+    const char *vs = kl_px_fmt(g, "%s%s", h.word, vector_suffix(m.n));
     uint32_t lm = 0, ld = 0;
     if (split) {
         lm = kl_px_new_label(g), ld = kl_px_new_label(g);
@@ -600,9 +619,9 @@ void kl_px_store(struct pgen *g, kl_val v)
         for (uint32_t i = 0; i < n; i++) {
             int64_t off;
             opnd p = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s%sst.global%s.%s [%s+%lld], %s", first ? "@" : "", first ? first : "",
+            kl_px(g, "%s%s%sst.global%s.%s [%s+%lld], %s%s", first ? "@" : "", first ? first : "",
                   first ? " " : "", vs, m.type[0] == 's' ? "u8" : m.type, p, (long long)off,
-                  kl_px_list(g, c[i].r, c[i].n));
+                  kl_px_list(g, c[i].r, c[i].n), h.operand);
         }
     if (split) {
         kl_px(g, "bra.uni $L%u", ld);
@@ -616,8 +635,9 @@ void kl_px_store(struct pgen *g, kl_val v)
                 p = and_pred(g, p, kl_px_inreg(g, CL_P, kl_px_at(&mask, i)));
             p = and_pred(g, p, first);
             opnd q = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s%sst.global%s.%s [%s+%lld], %s", p ? "@" : "", p ? p : "", p ? " " : "", vs,
-                  m.type[0] == 's' ? "u8" : m.type, q, (long long)off, kl_px_list(g, c[i].r, c[i].n));
+            kl_px(g, "%s%s%sst.global%s.%s [%s+%lld], %s%s", p ? "@" : "", p ? p : "", p ? " " : "", vs,
+                  m.type[0] == 's' ? "u8" : m.type, q, (long long)off, kl_px_list(g, c[i].r, c[i].n),
+                  h.operand);
         }
     if (split)
         kl_px_label(g, ld);
