@@ -213,6 +213,17 @@ typedef struct kiln_device_info {
 /* Borrowed; lives as long as the context. */
 KILN_API const kiln_device_info *kiln_context_device_info(const kiln_context *ctx);
 
+/* How many GPUs there are, and one of them, from 0 on; neither needs nor makes a context.  Any
+ * thread may call them.  *count is 0 where there is no driver or no GPU.  The strings of *out lie in
+ * `name` (cut at 127 bytes) and in the library; arch is "" for a device that Kiln has no target for.
+ * KILN_E_ARG: a pointer is NULL.  KILN_E_DEVICE: there is no such GPU. */
+KILN_API kiln_status kiln_device_count(int32_t *count);
+KILN_API kiln_status kiln_device_at(int32_t index, kiln_device_info *out, char name[128]);
+/* Bytes of the device's memory that are free now, and all of them; of the machine's on the host's
+ * devices.  Either pointer may be NULL.  Any thread may call it. */
+KILN_API kiln_status kiln_memory_info(kiln_context *ctx, uint64_t *left, uint64_t *total,
+                                      kiln_diags **diags);
+
 /* ---- modules and kernels ---- */
 
 /* Compile a source text: syntax, names, ranks, and all that does not depend on

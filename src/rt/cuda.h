@@ -104,6 +104,7 @@ void kl_cuda_unload(kl_cuda *c, kl_cufn *f);
 
 kiln_status kl_cuda_alloc(kl_cuda *c, size_t bytes, uint64_t *at, kl_cudaerr *e);
 void kl_cuda_free(kl_cuda *c, uint64_t at);
+kiln_status kl_cuda_memory(kl_cuda *c, uint64_t *left, uint64_t *total, kl_cudaerr *e);
 /* The number of another device in whose memory the address lies, where this one does not reach it;
  * -1: it does, or nothing is known. */
 int kl_cuda_elsewhere(kl_cuda *c, uint64_t at);

@@ -126,3 +126,16 @@ kiln_status kl_cuda_fill(kl_cuda *c, uint64_t at, uint64_t n, int64_t step, uint
     kl_cuda_leave(c, in);
     return s;
 }
+
+kiln_status kl_cuda_memory(kl_cuda *c, uint64_t *left, uint64_t *total, kl_cudaerr *e)
+{
+    size_t l = 0, t = 0;
+    int pushed = kl_cuda_enter(c, e);
+    if (pushed < 0)
+        return KILN_E_DEVICE;
+    kiln_status s = kl_cuda_check(c, c->api.MemGetInfo(&l, &t), "cuMemGetInfo", e);
+    kl_cuda_leave(c, pushed);
+    *left = l;
+    *total = t;
+    return s;
+}

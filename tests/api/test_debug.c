@@ -312,6 +312,35 @@ static void log_lines(void **state)
     }
 }
 
+/* ---- devices ---- */
+
+static void devices(void **state)
+{
+    int32_t n = -1;
+    kiln_device_info info;
+    char name[128];
+    uint64_t left = 0, total = 0;
+    (void)state;
+    assert_int_equal(kiln_device_count(NULL), KILN_E_ARG);
+    assert_int_equal(kiln_device_count(&n), KILN_OK);
+    assert_true(n >= 0);
+    for (int32_t i = 0; i < n; i++) {
+        assert_int_equal(kiln_device_at(i, &info, name), KILN_OK);
+        assert_int_equal(info.index, i);
+        assert_ptr_equal(info.name, name);
+        assert_true(info.sms > 0 && info.memory_bytes > 0);
+    }
+    assert_int_equal(kiln_device_at(n, &info, name), KILN_E_DEVICE);
+    assert_int_equal(kiln_device_at(-1, &info, name), KILN_E_DEVICE);
+    assert_int_equal(kiln_device_at(0, NULL, name), KILN_E_ARG);
+    kiln_context *ctx = interp();
+    assert_int_equal(kiln_memory_info(ctx, &left, &total, NULL), KILN_OK);
+    assert_true(total > 0 && left <= total);
+    assert_int_equal(kiln_memory_info(ctx, NULL, NULL, NULL), KILN_OK);
+    assert_int_equal(kiln_memory_info(NULL, &left, &total, NULL), KILN_E_ARG);
+    kiln_context_free(ctx);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -319,6 +348,7 @@ int main(void)
         cmocka_unit_test(assert_sim),    cmocka_unit_test(print_interp),
         cmocka_unit_test(print_cpu),     cmocka_unit_test(print_sim),
         cmocka_unit_test(include_memory), cmocka_unit_test(log_lines),
+        cmocka_unit_test(devices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

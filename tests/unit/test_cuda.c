@@ -1076,6 +1076,18 @@ static void told_at_sync(void **state)
     OK(kiln_launch(k, st, a, 2, &g));
     OK(kiln_stream_sync(st, &g));
     assert_int_equal(h.n, 15);
+    uint64_t some[2], total;
+    OK(kiln_memory_info(c, &some[0], &total, &g));
+    assert_true(total == 256 * MIB && some[0] < total);
+    kiln_buffer *more;
+    OK(kiln_buffer_alloc(c, 1024, &more, &g));
+    OK(kiln_memory_info(c, &some[1], NULL, &g));
+    assert_true(some[1] + 1024 <= some[0]);
+    kiln_buffer_free(more);
+    hook.inject("cuMemGetInfo_v2", 1, 1);
+    assert_int_equal(kiln_memory_info(c, &some[1], NULL, &g), KILN_E_DEVICE);
+    said(g, "K1816", "cuMemGetInfo", NULL);
+    g = NULL;
     float host[5] = {0}; /* a launch with host arrays waits, and tells by itself */
     a[0].u.tensor.data = host;
     a[0].u.tensor.flags = 0;
