@@ -24,6 +24,22 @@ kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args,
                          const kl_tool_emit_opts *opts, char **text, kiln_diags **diags);
 void kl_tool_free(kiln_context *ctx, char *text);
 
+/* ---- ahead of time (build.c) ---- */
+
+typedef struct kl_tool_build_opts {
+    const char *name;          /* of the files and of all that they declare: a C identifier */
+    const char *source;        /* what the files say they come from */
+    const char *kernel;        /* NULL: all */
+    const char *const *target; /* "cpu", "sm_80" */
+    size_t ntarget;
+    const char *(*define)[2];  /* name; values: "f32,bf16", "128:65536:*2" */
+    size_t ndefine;
+} kl_tool_build_opts;
+
+/* The texts of NAME.h and NAME.c, freed by kl_tool_free. */
+kiln_status kl_tool_build(kiln_module *mod, const kl_tool_build_opts *opts, char **header,
+                          char **source, kiln_diags **diags);
+
 /* ---- formatting ---- */
 
 /* A source in the project's form, in *out (n bytes and a NUL), freed by kl_tool_free.  KILN_E_COMPILE: it does not

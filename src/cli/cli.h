@@ -63,6 +63,7 @@ void kl_help_man(const struct kl_cmdinfo *c, FILE *f); /* a page; NULL: the list
 int kl_cmd_run(const struct kl_opts *o);
 int kl_cmd_check(const struct kl_opts *o);
 int kl_cmd_emit(const struct kl_opts *o);
+int kl_cmd_build(const struct kl_opts *o);
 int kl_cmd_test(const struct kl_opts *o);
 int kl_cmd_data(const struct kl_opts *o);
 int kl_cmd_fmt(const struct kl_opts *o);

@@ -777,6 +777,136 @@ bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const k
     return s.ok && d->nerr == errors;
 }
 
+/* ---- for kl_build: what is known without any launch ---- */
+
+/* The steps of solve, to be taken at each launch.  false: the other sides are not known. */
+static bool steps(struct binder *s, const kl_node *n, struct kl_source *o)
+{
+    if (n->kind == KL_N_NAME)
+        return true;
+    if (n->kind == KL_N_CAST)
+        return steps(s, n->kid[1], o);
+    if (o->nstep == KL_MAX_STEPS)
+        return false;
+    struct kl_step *t = &o->step[o->nstep];
+    if (n->kind == KL_N_UNARY && (n->op == KL_TK_SUB || n->op == KL_TK_ADD)) {
+        if (n->op == KL_TK_SUB)
+            *t = (struct kl_step){'n', 0}, o->nstep++;
+        return steps(s, n->kid[0], o);
+    }
+    if (n->kind != KL_N_BINARY)
+        return false;
+    bool left = unknown_in(s, n->kid[0]) >= 0, right = unknown_in(s, n->kid[1]) >= 0;
+    if (left == right)
+        return false;
+    s->e.quiet++;
+    kl_value v = kl_scalar_i64(&s->e, n->kid[left ? 1 : 0], "this");
+    s->e.quiet--;
+    if (v.kind != KL_V_TILE || !v.known)
+        return false;
+    t->k = (int64_t)v.bits;
+    switch (n->op) {
+    case KL_TK_ADD: t->op = '+'; break;
+    case KL_TK_SUB: t->op = left ? '-' : 'r'; break;
+    case KL_TK_MUL:
+        if (t->k == 0 || t->k == -1)
+            return false;
+        t->op = '*';
+        break;
+    case KL_TK_DIV:
+        if (!left)
+            return false;
+        t->op = '/';
+        break;
+    default: return false;
+    }
+    o->nstep++;
+    return steps(s, n->kid[left ? 0 : 1], o);
+}
+
+static void source(struct binder *s, kl_sources *out, uint32_t p, uint32_t i, const kl_node *expr,
+                   bool stride)
+{
+    int u = expr ? unknown_in(s, expr) : -1;
+    struct kl_source o = {.array = (uint16_t)p, .dim = (uint8_t)i, .stride = stride};
+    if (u < 0 || kl_param_kind(s->params->kid[u]) == KL_PK_TYPE ||
+        !kl_is_int((enum kl_elem)s->b[u].elem) || !steps(s, expr, &o))
+        return;
+    o.param = (uint16_t)u;
+    kl_push(s->e.a, out, o);
+}
+
+static bool calls_num_sms(const kl_node *n)
+{
+    bool yes = n && n->kind == KL_N_CALL && n->name && strcmp(n->name, "num_sms") == 0;
+    for (uint32_t i = 0; n && i < n->nkid; i++)
+        yes |= calls_num_sms(n->kid[i]);
+    return yes;
+}
+
+bool kl_bind_build(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args,
+                   size_t n, const bool *open, kl_bound *out, bool *known, kl_sources *src, kl_diags *d)
+{
+    struct binder s = {.params = kernel->kid[0], .n = kernel->kid[0]->nkid, .d = d, .ok = true};
+    uint32_t errors = d->nerr;
+    memset(out, 0, sizeof *out);
+    out->kernel = kernel;
+    out->nparam = s.n;
+    out->param = s.b = kl_new_n(a, struct kl_boundparam, s.n + 1);
+    s.arg = kl_new_n(a, const kiln_arg *, s.n + 1);
+    s.known = known;
+    s.from = kl_new_n(a, const char *, s.n + 1);
+    s.sym = kl_new_n(a, kl_sym *, s.n + 1);
+    kl_elab_init(&s.e, KL_BIND, a, m, d);
+    kl_scope_push(&s.e, NULL);
+    match(&s, args, n);
+    if (!s.ok)
+        return false;
+    symbols(&s);
+    types(&s);
+    if (s.ok)
+        declared_types(&s);
+    if (!s.ok)
+        return false;
+    for (uint32_t p = 0; p < s.n; p++)
+        if (s.arg[p] && kl_param_kind(s.params->kid[p]) == KL_PK_CONST && !take_number(&s, p, s.arg[p]))
+            return false;
+    for (uint32_t p = 0; p < s.n; p++) {
+        const kl_node *node = s.params->kid[p], *def = kl_param_default(node);
+        enum kl_pk k = kl_param_kind(node);
+        struct kl_boundparam *b = &s.b[p];
+        if (k == KL_PK_ARRAY) {
+            b->rank = (int32_t)kl_param_dims(node)->nkid;
+            b->given = !(node->flags & KL_NF_OPTIONAL);
+            b->init = def != NULL;
+        }
+        if (!def || (k != KL_PK_ARRAY && (k != KL_PK_CONST || known[p])) || (open && open[p]) ||
+            unknown_in(&s, def) != -1 || calls_num_sms(def))
+            continue;
+        s.e.quiet++;
+        kl_value v = kl_move(&s.e, kl_rvalue(&s.e, def), (enum kl_elem)b->elem, KL_CONSTINIT, "this");
+        s.e.quiet--;
+        if (v.kind != KL_V_TILE || !v.known || v.rank)
+            continue;
+        b->bits = v.bits;
+        known[p] = true;
+        if (k == KL_PK_CONST)
+            set_symbol(&s, p);
+    }
+    for (uint32_t p = 0; src && p < s.n; p++) {
+        const kl_node *node = s.params->kid[p];
+        if (kl_param_kind(node) != KL_PK_ARRAY)
+            continue;
+        const kl_node *dims = kl_param_dims(node), *str = kl_param_strides(node);
+        for (uint32_t i = 0; dims && i < dims->nkid; i++) {
+            source(&s, src, p, i, dims->kid[i], false);
+            if (str && i < str->nkid)
+                source(&s, src, p, i, str->kid[i], true);
+        }
+    }
+    return s.ok && d->nerr == errors;
+}
+
 void kl_bound_key(kl_buf *b, const kl_bound *bd)
 {
     const kl_node *params = bd->kernel->kid[0];

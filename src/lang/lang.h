@@ -43,6 +43,34 @@ bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const k
 /* Bytes that identify the specialisation: types, constants, given, aliasing. */
 void kl_bound_key(kl_buf *b, const kl_bound *bd);
 
+/* How a launch finds a scalar or constant: the extent or stride of an array, and steps from there.
+ * '+' subtracts k, '-' adds it, 'r' is k minus, 'n' negates, '*' divides, which must leave no
+ * remainder, '/' multiplies. */
+enum { KL_MAX_STEPS = 8 };
+struct kl_source {
+    uint16_t array, param;
+    uint8_t dim, nstep;
+    bool stride;
+    struct kl_step { char op; int64_t k; } step[KL_MAX_STEPS];
+};
+typedef KL_VEC(struct kl_source) kl_sources;
+
+/* What can be bound without a launch: types, constants given or with a default that needs no
+ * scalar.  args: types and constants.  open: NULL, or constants whose default does not count.
+ * known: as many as parameters, zeroed; which types, constants and initial values have a value.
+ * Arrays count as given unless optional.  src: NULL, or the ways in which the rest may be deduced,
+ * in the order of kl_bind. */
+bool kl_bind_build(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args,
+                   size_t n, const bool *open, kl_bound *out, bool *known, kl_sources *src, kl_diags *d);
+
+/* The clauses of a kernel as a function (clauses.c).  Its parameters are those of the kernel with
+ * these constants and given arrays, behind them an array of i64 that takes, for each given array,
+ * the extents and the strides that are declared, then the grid, then each requirement as 0 or 1.
+ * defaults: instead, with the constants marked in it as scalars and without arrays, their defaults
+ * in order. */
+kl_fn *kl_lower_clauses(kl_arena *a, const kl_module_ast *m, const kl_bound *bd,
+                        const bool *defaults, kl_diags *d);
+
 /* Second phase: check with everything known and produce IR.  NULL: errors in d. */
 kl_fn *kl_lower(kl_arena *a, const kl_module_ast *m, const kl_bound *bd, kl_diags *d);
 

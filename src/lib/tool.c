@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "gen/c/genc.h"
+#include "lib/build.h"
 #include "lib/lib.h"
 #include "rt/file.h"
 
@@ -66,7 +67,7 @@ static kiln_status emit(struct kl_call *c, void *arg)
 }
 
 /* A copy outside the call's arena, with its size in front of it. */
-static kiln_status hand_over(kiln_context *ctx, kl_buf *b, char **text)
+kiln_status kl_tool_hand_over(kiln_context *ctx, kl_buf *b, char **text)
 {
     size_t n = b->n + 1 + sizeof(size_t);
     char *p = ctx->al.fn(ctx->al.user, NULL, 0, n);
@@ -114,7 +115,7 @@ kiln_status kl_tool_emit(kiln_module *mod, kiln_kernel *k, const kiln_arg *args,
     if (!s)
         s = kl_guarded(&c, &mod->ast->src, emit, &e);
     if (!s)
-        s = hand_over(mod->ctx, &e.out, text);
+        s = kl_tool_hand_over(mod->ctx, &e.out, text);
     return kl_call_end(&c, s, diags);
 }
 
@@ -145,7 +146,7 @@ kiln_status kl_tool_format(kiln_context *ctx, const char *name, const char *text
     struct formatting f = {name, text, length, {.a = &c.tmp}};
     s = kl_guarded(&c, NULL, format, &f);
     if (!s)
-        s = hand_over(ctx, &f.out, out);
+        s = kl_tool_hand_over(ctx, &f.out, out);
     *n = *out ? f.out.n : 0;
     return kl_call_end(&c, s, diags);
 }
@@ -167,7 +168,7 @@ kiln_status kl_tool_ops_markdown(kiln_context *ctx, char **text)
     kl_buf out = {.a = &c.tmp};
     s = kl_guarded(&c, NULL, print_ops, &out);
     if (!s)
-        s = hand_over(ctx, &out, text);
+        s = kl_tool_hand_over(ctx, &out, text);
     return kl_call_end(&c, s, NULL);
 }
 

@@ -431,6 +431,11 @@ EXPORT int fakecuda_depth(void)
 
 /* ---- the driver: start, devices, contexts ---- */
 
+/* cuda.def has what the library calls; code of kiln build calls these, too. */
+EXPORT int cuCtxGetDevice(int *device);
+EXPORT int cuMemsetD16Async(uint64_t at, unsigned short value, size_t n, void *stream);
+EXPORT int cuMemsetD32Async(uint64_t at, unsigned value, size_t n, void *stream);
+
 int cuInit(unsigned flags)
 {
     (void)flags;
@@ -552,6 +557,12 @@ int cuCtxGetCurrent(void **context)
     *context = depth ? stack[depth - 1] : NULL;
     return OK;
 }
+int cuCtxGetDevice(int *device)
+{
+    BEGIN(true);
+    *device = (int)(stack[depth - 1] - g.dev);
+    return end(OK);
+}
 int cuCtxSynchronize(void)
 {
     BEGIN(true);
@@ -667,9 +678,19 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *option
     (void)n, (void)option, (void)value;
     BEGIN(true);
     const char *p = image;
-    if (strncmp(p, "FAKEBIN ", 8) != 0)
+    int target = 0;
+    if (strncmp(p, ".version", 8) == 0) { /* PTX: assembled first */
+        const char *t = strstr(p, ".target");
+        if (version_of(p) > kl_cuda_ptx_of_driver(g.driver))
+            return end(KL_CU_OLD_DRIVER);
+        if (t && sscanf(t, ".target sm_%d", &target) == 1 && target > g.cc)
+            return end(KL_CU_NO_BINARY);
+    } else if (strncmp(p, "FAKEBIN ", 8) != 0) {
         return end(KL_CU_INVALID_IMAGE);
-    struct module *m = parse(p + 8, strlen(p + 8), NULL, 0);
+    } else {
+        p += 8;
+    }
+    struct module *m = parse(p, strlen(p), NULL, 0);
     if (!m)
         return end(KL_CU_INVALID_IMAGE);
     g.live_modules++;
@@ -909,6 +930,16 @@ int cuMemsetD8Async(uint64_t at, unsigned char value, size_t n, void *stream)
 {
     BEGIN(true);
     return memset2d(at, n, value, 1, n, 1, stream);
+}
+int cuMemsetD16Async(uint64_t at, unsigned short value, size_t n, void *stream)
+{
+    BEGIN(true);
+    return memset2d(at, n * 2, value, 2, n, 1, stream);
+}
+int cuMemsetD32Async(uint64_t at, unsigned value, size_t n, void *stream)
+{
+    BEGIN(true);
+    return memset2d(at, n * 4, value, 4, n, 1, stream);
 }
 int cuMemsetD2D8Async(uint64_t at, size_t pitch, unsigned char value, size_t width, size_t height,
                       void *stream)
