@@ -45,7 +45,7 @@ static void tables(void **state)
 static void binary_interface(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(kiln_options), 96);
+    assert_int_equal(sizeof(kiln_options), 144);
     assert_int_equal(offsetof(kiln_options, cc), 16);
     assert_int_equal(offsetof(kiln_options, cc_timeout_ms), 48);
     assert_int_equal(offsetof(kiln_options, alloc), 56);
