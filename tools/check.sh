@@ -9,7 +9,7 @@ MAKE=${MAKE:-make}
 O=${O:-build}
 J=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 [ "$J" -le 4 ] || J=4
-RANDOM_N=${RANDOM_N:-300}
+RANDOM_N=${RANDOM_N:-200}
 RANDOM_SEED=${RANDOM_SEED:-1}
 LOGS=$O/check
 case $O in /*) KILN=$O/kiln ;; *) KILN=$(pwd)/$O/kiln ;; esac
@@ -127,7 +127,7 @@ san() { # under AddressSanitizer and UBSan: each error ends the program
     each "$O-san/tests/api" || rc=1
     "$O-san/tests/kt" lang diag opt gen || rc=1
     replay "$O-san" 20 || rc=1
-    "$O-san/tests/random-programs" -n 60 -s "$RANDOM_SEED" -j "$J" --interp || rc=1
+    "$O-san/tests/random-programs" -n 30 -s "$RANDOM_SEED" -j "$J" --interp || rc=1
     return $rc
 }
 
@@ -140,9 +140,9 @@ group api each "$O/tests/api"
 group golden "$O/tests/kt" --kiln "$KILN"
 group kernels "$O/kiln" test kernels tests/run
 # the executor runs all of them below; `make check-random` compiles all for the CPU
-group operations "$O/tests/random-programs" --ops --every 4 -j "$J"
+group operations "$O/tests/random-programs" --ops --every 6 -j "$J"
 group random random_programs
-group replay replay "$O" 100
+group replay replay "$O" 60
 group sim "$O/kiln" test kernels tests/run --device sim
 group sim-operations "$O/tests/random-programs" --ops --interp --sim -j "$J"
 group sim-random "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" --interp --sim -j "$J"
