@@ -108,7 +108,7 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
-$(O)/tests/unit/test_cuda: | $(FAKECUDA)
+$(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph: | $(FAKECUDA)
 
 tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check

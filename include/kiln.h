@@ -18,9 +18,9 @@
  * NULL when there is none.  The caller frees it.  NULL means not wanted.
  *
  * Threads.  Contexts, modules, kernels and specialisations may be used from
- * several threads at the same time.  A buffer, stream, event or diagnostics list
- * follows the caller's order.  Freeing an object while another thread uses it is an error
- * of the caller. */
+ * several threads at the same time.  A buffer, stream, event, graph or diagnostics list
+ * follows the caller's order; a recording and its streams do so together.  Freeing an object while
+ * another thread uses it is an error of the caller. */
 #ifndef KILN_H
 #define KILN_H
 
@@ -129,6 +129,7 @@ typedef struct kiln_spec kiln_spec;
 typedef struct kiln_buffer kiln_buffer;
 typedef struct kiln_stream kiln_stream; /* work in order, beside other streams */
 typedef struct kiln_event kiln_event;   /* a point in a stream */
+typedef struct kiln_graph kiln_graph;   /* recorded work */
 
 typedef enum kiln_device {
     KILN_DEVICE_AUTO = 0,   /* the CPU with a C compiler, else the interpreter */
@@ -346,10 +347,10 @@ KILN_API kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg 
  *
  * CUDA: with all arrays on the device the call queues the kernel on the stream
  * (NULL: the default stream) and returns; after the first launch of its kind
- * nothing is allocated and nothing waited for, so it may be captured into a
- * graph.  A host array makes the call wait for the end.  What a kernel does
- * wrong on the device is reported by a later call, as kiln_sync, with the
- * launch. */
+ * nothing is allocated and nothing waited for.  It may be captured into a
+ * graph (below, or by the caller's own code), the first launch as well.  A host
+ * array makes the call wait for the end.  What a kernel does wrong on the device
+ * is reported by a later call, as kiln_sync, with the launch. */
 KILN_API kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args,
                                  size_t n, kiln_diags **diags);
 /* What a launch with these arguments would need: the shape of array parameter
@@ -416,6 +417,40 @@ KILN_API kiln_status kiln_event_sync(kiln_event *e, kiln_diags **diags);
 KILN_API kiln_status kiln_event_elapsed(kiln_event *from, kiln_event *to, double *ms,
                                         kiln_diags **diags);
 KILN_API void kiln_event_free(kiln_event *e); /* NULL is fine */
+
+/* ---- graphs ---- */
+
+/* Work that is queued again and again, with the same arguments, costs less as a graph: it is
+ * recorded once and launched by one call.
+ *
+ * Begin: launches, copies, fills and functions of kiln_nn.h called with the stream from now on are
+ * checked and recorded, and not done.  Another stream takes part from where it waits for an event that was
+ * recorded in the graph (kiln_event_wait), and the first one must wait for it before the end.
+ * End, with the stream of the beginning: stop, and make the graph; out NULL: throw it away.
+ * After an error of kiln_graph_end nothing is recorded any more, and there is no graph.
+ *
+ * While a stream records, calls that wait for it, use the default stream or kiln_sync, launch with
+ * host arrays on CUDA, or wait for events from outside are refused (K1818); the recording goes on.
+ *
+ * A graph keeps addresses, scalars and kernels as they were: buffers, host memory of copies,
+ * modules, a kiln_nn handle and its workspace must live until kiln_graph_free.  What the memory
+ * holds is read when the graph runs.  Host memory is best of kiln_host_alloc.
+ *
+ * Assertions and prints of recorded kernels are reported as those of launches: by kiln_graph_launch
+ * on the host's devices and SIM, where a failure also ends the launch of the graph, and by what
+ * waits on CUDA: kiln_sync, kiln_stream_sync.  That holds as well for kernels on a stream of
+ * kiln_stream_from_cuda that the caller captures with cuStreamBeginCapture, in any of its modes.
+ * While the caller captures, calls that wait spoil the capture, as the driver documents.
+ *
+ * KILN_E_UNSUPPORTED: the driver has no graphs. */
+KILN_API kiln_status kiln_graph_begin(kiln_stream *stream, kiln_diags **diags);
+KILN_API kiln_status kiln_graph_end(kiln_stream *stream, kiln_graph **out, kiln_diags **diags);
+/* Queue it on a stream (NULL: the default one), in order with what else is there.  The host's
+ * devices and SIM run it before the call returns. */
+KILN_API kiln_status kiln_graph_launch(kiln_graph *g, kiln_stream *stream, kiln_diags **diags);
+/* Launches, copies and fills; on CUDA the nodes of the driver's graph. */
+KILN_API size_t kiln_graph_count(const kiln_graph *g);
+KILN_API void kiln_graph_free(kiln_graph *g); /* NULL is fine; a queued launch is still done */
 
 #ifdef __cplusplus
 }

@@ -83,7 +83,7 @@ static kiln_status check(const char *fn, const kiln_buffer *b, size_t offset, si
     if (!b)
         return KILN_E_ARG;
     if (offset <= b->size && bytes <= b->size - offset && (!st || st->ctx == b->ctx))
-        return KILN_OK;
+        return kl_graph_allows(b->ctx, st, fn, diags);
     if (st && st->ctx != b->ctx)
         snprintf(text, sizeof text, "%s: buffer and stream belong to different contexts", fn);
     else
@@ -95,6 +95,15 @@ static kiln_status check(const char *fn, const kiln_buffer *b, size_t offset, si
 static uint64_t place(const kiln_buffer *b, size_t offset)
 {
     return (uint64_t)(uintptr_t)b->at + offset;
+}
+
+/* On the host's devices: now, or when the graph is launched. */
+static kiln_status move(kiln_stream *st, void *to, const void *from, size_t bytes)
+{
+    if (kl_recording(st))
+        return kl_record_copy(st, to, from, bytes);
+    memmove(to, from, bytes);
+    return KILN_OK;
 }
 
 /* Without a stream a copy has been made when the call returns. */
@@ -115,10 +124,8 @@ kiln_status kiln_buffer_upload(kiln_buffer *to, size_t offset, const void *from,
         return s;
     if (!from)
         return kl_wrong(to->ctx, diags, "kiln_buffer_upload: from is NULL");
-    if (!to->ctx->cuda) {
-        memmove((char *)to->at + offset, from, bytes);
-        return KILN_OK;
-    }
+    if (!to->ctx->cuda)
+        return move(st, (char *)to->at + offset, from, bytes);
     s = kl_cuda_upload(to->ctx->cuda, place(to, offset), from, bytes, kiln_stream_cuda(st), &e);
     return done(to, s, st, &e, diags);
 }
@@ -132,10 +139,8 @@ kiln_status kiln_buffer_download(kiln_buffer *from, size_t offset, void *to, siz
         return s;
     if (!to)
         return kl_wrong(from->ctx, diags, "kiln_buffer_download: to is NULL");
-    if (!from->ctx->cuda) {
-        memmove(to, (char *)from->at + offset, bytes);
-        return KILN_OK;
-    }
+    if (!from->ctx->cuda)
+        return move(st, to, (char *)from->at + offset, bytes);
     s = kl_cuda_download(from->ctx->cuda, to, place(from, offset), bytes, kiln_stream_cuda(st),
                          &e);
     return done(from, s, st, &e, diags);
@@ -153,10 +158,8 @@ kiln_status kiln_buffer_copy(kiln_buffer *to, size_t to_offset, kiln_buffer *fro
         return s;
     if (to->ctx != from->ctx)
         return kl_wrong(to->ctx, diags, "kiln_buffer_copy: buffers of different contexts");
-    if (!to->ctx->cuda) {
-        memmove((char *)to->at + to_offset, (char *)from->at + from_offset, bytes);
-        return KILN_OK;
-    }
+    if (!to->ctx->cuda)
+        return move(st, (char *)to->at + to_offset, (char *)from->at + from_offset, bytes);
     s = kl_cuda_copy(to->ctx->cuda, place(to, to_offset), place(from, from_offset), bytes,
                      kiln_stream_cuda(st), &e);
     return kl_finish_cuda(to->ctx, s, &e, diags);
@@ -169,6 +172,8 @@ kiln_status kiln_buffer_fill(kiln_buffer *to, size_t offset, size_t bytes, uint8
     kiln_status s = check("kiln_buffer_fill", to, offset, bytes, st, diags);
     if (s || !bytes)
         return s;
+    if (!to->ctx->cuda && kl_recording(st))
+        return kl_record_fill(st, (char *)to->at + offset, value, bytes);
     if (!to->ctx->cuda) {
         memset((char *)to->at + offset, value, bytes);
         return KILN_OK;

@@ -1,8 +1,8 @@
 /* debug.c - what assert and print of a kernel left behind (lang/debug.h).
  *
  * Host devices and SIM: memory for one launch, looked at when it has ended.  CUDA: memory of the
- * kernel on the device, shared by its launches, which is looked at and cleared by whatever waits;
- * a list of the context has the kernels that have some. */
+ * kernel on the device, shared by its launches and those of graphs, which is looked at and cleared
+ * by whatever waits; a list of the context has the kernels that have some. */
 #include "lang/debug.h"
 
 #include <stdio.h>
@@ -167,21 +167,15 @@ static kiln_status tell(struct kl_call *c, kiln_kernel *k, const uint64_t *w, ki
 
 /* ---- memory ---- */
 
-/* On the device, once a kernel.  Under the context's lock. */
+/* On the device, once a kernel, so that a recorded graph finds it again.  Under the context's
+ * lock. */
 static kiln_status device_memory(kiln_kernel *k, kl_cudaerr *e)
 {
     kiln_context *ctx = k->mod->ctx;
     uint64_t at;
-    kiln_status s = kl_cuda_alloc(ctx->cuda, bytes_of(k), &at, e);
+    kiln_status s = kl_cuda_alloc_zero(ctx->cuda, bytes_of(k), &at, e);
     if (s)
         return s;
-    s = kl_cuda_fill(ctx->cuda, at, bytes_of(k) / 8, 8, 8, 0, NULL, e);
-    if (!s)
-        s = kl_cuda_stream_sync(ctx->cuda, NULL, e);
-    if (s) {
-        kl_cuda_free(ctx->cuda, at);
-        return s;
-    }
     k->debug = at;
     k->next_debug = ctx->debug;
     ctx->debug = k;
@@ -249,6 +243,8 @@ kiln_status kl_debug_collect(struct kl_call *c, kiln_context *ctx)
 {
     kiln_status s = KILN_OK;
     kl_cudaerr e = {0};
+    if (ctx->recordings)
+        return KILN_OK; /* waiting for the context would spoil them; a later call reports */
     /* a stream was waited for; others may be in the middle of a record */
     kiln_status t = kl_cuda_sync(ctx->cuda, &e);
     pthread_mutex_lock(&ctx->lock);
@@ -275,7 +271,7 @@ kiln_status kl_debug_sync(kiln_context *ctx, kiln_status s, kiln_diags **out)
     pthread_mutex_lock(&ctx->lock);
     bool some = ctx->debug != NULL;
     pthread_mutex_unlock(&ctx->lock);
-    if (s || !some)
+    if (s || !some || ctx->recordings)
         return s;
     s = kl_call_begin(&c, &ctx->al);
     return s ? s : kl_call_end(&c, kl_debug_collect(&c, ctx), out);

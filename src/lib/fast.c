@@ -127,8 +127,8 @@ bool kl_fast_launch(kiln_kernel *k, void *custream, const kiln_arg *args, size_t
         if (f->arg[i].slot >= 0)
             param[f->arg[i].slot] = (uint64_t)(uintptr_t)args[i].u.tensor.data;
     pthread_mutex_unlock(&k->lock);
-    return kl_cuda_launch(k->mod->ctx->cuda, &g->k, param, nparam, grid, ctas, custream, &e) ==
-           KILN_OK;
+    return kl_cuda_launch(k->mod->ctx->cuda, &g->k, param, nparam, grid, ctas, custream, false,
+                          &e) == KILN_OK;
 }
 
 /* ---- remembering ---- */

@@ -470,27 +470,42 @@ static void fill_params(const struct kl_item *it, const struct piece *v, uint32_
 
 /* ---- launching ---- */
 
-static kiln_status launch_cuda(struct kl_call *c, struct kl_item *it, void *stream)
+static void *stream_of(const kiln_stream *s)
+{
+    return s ? s->cu : NULL;
+}
+
+kiln_status kl_gpu_check(struct kl_call *c, const struct kl_item *it, kiln_stream *stream)
 {
     kiln_context *ctx = it->k->mod->ctx;
+    if (!ctx->cuda)
+        return KILN_OK;
+    for (uint32_t i = 0; i < it->s->nslot; i++)
+        if (is_host(it, i) &&
+            (kl_recording(stream) || kl_cuda_capturing(ctx->cuda, stream_of(stream))))
+            return kl_say(c, KL_K1818, KILN_E_ARG,
+                          "kiln_launch: the stream is being captured into a graph, and array `%s` "
+                          "lies in host memory, from where a launch copies and waits",
+                          it->k->param[it->s->slot[i].decl].name);
+    return check_places(c, it);
+}
+
+static kiln_status launch_cuda(struct kl_call *c, struct kl_item *it, kiln_stream *on)
+{
+    kiln_context *ctx = it->k->mod->ctx;
+    void *stream = stream_of(on);
     const struct kl_gpu *g = it->s->gpu;
     struct piece *v;
     kl_cudaerr e = {0};
     uint64_t *param = kl_new_n(&c->tmp, uint64_t, g->info.nparam);
     uint32_t n = pieces(c, it, &v);
-    if (n && kl_cuda_capturing(ctx->cuda, stream))
-        return kl_say(c, KL_K1809, KILN_E_ARG,
-                      "kiln_launch: the stream is being captured into a graph, and an array lies "
-                      "in host memory");
-    kiln_status s = check_places(c, it);
-    if (s)
-        return s;
-    s = upload(c, ctx, v, n, stream);
+    kiln_status s = upload(c, ctx, v, n, stream);
     if (!s) {
         fill_params(it, v, n, param);
         s = kl_say_cuda(c,
                         kl_cuda_launch(ctx->cuda, &g->k, param, g->info.nparam, it->bound.grid,
-                                       kl_gpu_ctas(g, it->bound.grid), stream, &e),
+                                       kl_gpu_ctas(g, it->bound.grid), stream,
+                                       kl_recording(on), &e),
                         &e);
     }
     if (!s && n)
@@ -545,7 +560,7 @@ static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
 
 struct launching {
     struct kl_item *it;
-    void *stream;
+    kiln_stream *stream;
 };
 
 static kiln_status launch(struct kl_call *c, void *arg)
@@ -556,7 +571,7 @@ static kiln_status launch(struct kl_call *c, void *arg)
 
 kiln_status kl_gpu_launch(struct kl_call *c, struct kl_item *it, kiln_stream *stream)
 {
-    struct launching l = {it, stream ? stream->cu : NULL};
+    struct launching l = {it, stream};
     return kl_guarded(c, &it->k->mod->ast->src, launch, &l);
 }
 
@@ -608,7 +623,7 @@ kiln_status kl_gpu_fill(struct kl_call *c, const struct kl_item *it, kiln_stream
             continue;
         const kiln_tensor *t = kl_tensor_of(it, i);
         if (t && t->flags & KILN_TENSOR_DEVICE)
-            s = fill_one(ctx->cuda, p, stream ? stream->cu : NULL, &e);
+            s = fill_one(ctx->cuda, p, stream_of(stream), &e);
     }
     return kl_say_cuda(c, s, &e);
 }

@@ -321,6 +321,24 @@ static kiln_status launch(struct kl_call *c, void *arg)
     return (kiln_status)atomic_load(&r.status);
 }
 
+kiln_status kl_launch_prepared(struct kl_call *c, struct kl_item *it, kiln_stream *stream)
+{
+    kiln_context *ctx = it->k->mod->ctx;
+    uint64_t *words = NULL;
+    kiln_status s = kl_gpu_check(c, it, stream);
+    if (s)
+        return s;
+    fill_all(it);
+    if (kl_on_gpu(ctx))
+        s = kl_gpu_fill(c, it, stream);
+    if (!s && !it->bound.empty)
+        s = kl_debug_begin(c, it, &words);
+    if (!s && !it->bound.empty)
+        s = kl_on_gpu(ctx) ? kl_gpu_launch(c, it, stream)
+                           : kl_guarded(c, &it->k->mod->ast->src, launch, it);
+    return words ? kl_debug_end(c, it, words, s) : s;
+}
+
 kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args, size_t n,
                         kiln_diags **diags)
 {
@@ -330,10 +348,14 @@ kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *arg
     if (!k)
         return KILN_E_ARG;
     kiln_context *ctx = k->mod->ctx;
-    bool foreign = stream && stream->ctx != ctx;
-    if (ctx->cuda && !foreign && kl_fast_launch(k, kiln_stream_cuda(stream), args, n))
+    bool foreign = stream && stream->ctx != ctx, recording = kl_recording(stream);
+    kiln_status s = kl_graph_allows(ctx, stream, "kiln_launch", diags);
+    if (s)
+        return s;
+    if (ctx->cuda && !foreign && !recording &&
+        kl_fast_launch(k, kiln_stream_cuda(stream), args, n))
         return KILN_OK;
-    kiln_status s = kl_call_begin(&c, &ctx->al);
+    s = kl_call_begin(&c, &ctx->al);
     if (s)
         return s;
     struct kl_item it = {.k = k, .args = args, .n = n};
@@ -344,18 +366,12 @@ kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *arg
         s = kl_check_args(&c, "kiln_launch", k, args, n);
     if (!s)
         s = kl_prepare(&c, &it, 1);
-    uint64_t *words = NULL;
-    if (!s)
-        fill_all(&it);
-    if (!s && kl_on_gpu(ctx))
-        s = kl_gpu_fill(&c, &it, stream);
-    if (!s && !it.bound.empty)
-        s = kl_debug_begin(&c, &it, &words);
-    if (!s && !it.bound.empty)
-        s = kl_on_gpu(ctx) ? kl_gpu_launch(&c, &it, stream)
-                           : kl_guarded(&c, &k->mod->ast->src, launch, &it);
-    if (words)
-        s = kl_debug_end(&c, &it, words, s);
+    if (!s && recording && !ctx->cuda)
+        s = kl_record_launch(stream, &it);
+    else if (!s)
+        s = kl_launch_prepared(&c, &it, stream);
+    if (!s && recording && ctx->cuda)
+        kl_record_name(stream, k->name);
     return kl_call_end(&c, s, diags);
 }
 

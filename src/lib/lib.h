@@ -101,6 +101,7 @@ struct kiln_context {
     pthread_cond_t built;
     struct kl_native *code;
     kiln_kernel *debug; /* kernels with memory for assert and print on the device */
+    _Atomic uint32_t recordings; /* graphs being recorded */
 };
 
 /* kiln_context_create, with the path of the CUDA driver (NULL: libcuda.so.1) for tests. */
@@ -213,6 +214,8 @@ kiln_status kl_gpu_make_many(struct kl_call *c, struct kl_item *item, size_t n);
 void kl_gpu_free(kiln_context *ctx, struct kl_special *s);
 /* Run what kl_prepare made. */
 kiln_status kl_gpu_launch(struct kl_call *c, struct kl_item *it, kiln_stream *stream);
+/* CUDA: what would go wrong on the device, before anything is written. */
+kiln_status kl_gpu_check(struct kl_call *c, const struct kl_item *it, kiln_stream *stream);
 /* Initial values of arrays in device memory. */
 kiln_status kl_gpu_fill(struct kl_call *c, const struct kl_item *it, kiln_stream *stream);
 /* How many CTAs a launch of so many programs has. */
@@ -249,15 +252,60 @@ void kl_debug_free(kiln_kernel *k);
 
 /* ---- streams (stream.c) ---- */
 
+struct kl_recording;
+
 struct kiln_stream {
     kiln_context *ctx;
     void *cu;
     bool own;
+    struct kl_recording *rec; /* NULL: what is queued is done */
+    uint32_t member;          /* its number there */
 };
 /* The end of a call that needs a list of diagnostics only if it failed; returns s. */
 kiln_status kl_finish_cuda(kiln_context *ctx, kiln_status s, const kl_cudaerr *e,
                            kiln_diags **out);
 /* KILN_E_ARG, with K1809. */
 kiln_status kl_wrong(kiln_context *ctx, kiln_diags **out, const char *text);
+
+/* ---- launches that are prepared (launch.c) ---- */
+
+/* From the initial values to the report of assertions. */
+kiln_status kl_launch_prepared(struct kl_call *c, struct kl_item *it, kiln_stream *stream);
+
+/* ---- graphs (graph.c) ---- */
+
+static inline bool kl_recording(const kiln_stream *s)
+{
+    return s && s->rec;
+}
+/* The driver forbids the default stream, and waiting for all, while a stream is captured, and the
+ * capture suffers; so fn refuses that on every device.  st: what the call was given. */
+kiln_status kl_graph_allows(kiln_context *ctx, const kiln_stream *st, const char *fn,
+                            kiln_diags **diags);
+/* K1818. */
+kiln_status kl_graph_refuse(kiln_context *ctx, kiln_diags **diags, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Add to what the stream records, on the host's devices and SIM.  A launch's item is copied. */
+kiln_status kl_record_copy(kiln_stream *st, void *to, const void *from, size_t bytes);
+kiln_status kl_record_fill(kiln_stream *st, void *to, uint8_t value, size_t bytes);
+kiln_status kl_record_launch(kiln_stream *st, const struct kl_item *it);
+/* CUDA: the driver has recorded a launch of this kernel. */
+void kl_record_name(kiln_stream *st, const char *name);
+/* The stream is about to die. */
+void kl_record_leave(kiln_stream *st);
+
+enum { KL_RECORD_STREAMS = 32 };
+/* A place in a recording: how many operations of each stream lie before it. */
+struct kl_mark {
+    struct kl_recording *rec; /* NULL: none.  Counted */
+    uint32_t seen[KL_RECORD_STREAMS];
+};
+void kl_mark_set(struct kl_mark *m, const kiln_stream *st);
+void kl_mark_drop(struct kl_mark *m);
+/* Whether the stream may wait for the mark: K1818 if not. */
+kiln_status kl_mark_check(const struct kl_mark *m, const kiln_stream *st, kiln_context *ctx,
+                          kiln_diags **diags);
+/* The stream waits: it takes part in the recording from now on. */
+void kl_mark_join(const struct kl_mark *m, kiln_stream *st);
 
 #endif

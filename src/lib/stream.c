@@ -11,6 +11,7 @@ struct kiln_event {
     void *cu;
     double ms; /* host */
     bool recorded;
+    struct kl_mark mark; /* of the latest record, if that is in a graph */
 };
 
 static double now_ms(void)
@@ -104,6 +105,9 @@ kiln_status kiln_stream_sync(kiln_stream *s, kiln_diags **diags)
         *diags = NULL;
     if (!s)
         return KILN_E_ARG;
+    if (s->rec)
+        return kl_graph_refuse(s->ctx, diags,
+                               "kiln_stream_sync: the stream records a graph, and nothing runs");
     if (!s->ctx->cuda)
         return KILN_OK;
     kiln_status st = finish(s->ctx, kl_cuda_stream_sync(s->ctx->cuda, s->cu, &e), &e, diags);
@@ -115,6 +119,7 @@ void kiln_stream_free(kiln_stream *s)
     if (!s)
         return;
     kiln_context *ctx = s->ctx;
+    kl_record_leave(s);
     if (s->own)
         kl_cuda_stream_free(ctx->cuda, s->cu);
     ctx->al.fn(ctx->al.user, s, sizeof *s, 0);
@@ -127,8 +132,9 @@ kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags)
         *diags = NULL;
     if (!ctx)
         return KILN_E_ARG;
-    if (!ctx->cuda)
-        return KILN_OK;
+    kiln_status s = kl_graph_allows(ctx, NULL, "kiln_sync", diags);
+    if (s || !ctx->cuda)
+        return s;
     return kl_debug_sync(ctx, finish(ctx, kl_cuda_sync(ctx->cuda, &e), &e, diags), diags);
 }
 
@@ -171,31 +177,51 @@ kiln_status kiln_event_record(kiln_event *v, kiln_stream *st, kiln_diags **diags
 {
     kl_cudaerr e = {0};
     kiln_status s = pair(v, st, diags);
+    if (!s)
+        s = kl_graph_allows(v->ctx, st, "kiln_event_record", diags);
     if (s)
         return s;
     v->ms = now_ms();
     if (v->ctx->cuda)
         s = kl_cuda_event_record(v->ctx->cuda, v->cu, st ? st->cu : NULL, &e);
-    v->recorded |= !s;
-    return finish(v->ctx, s, &e, diags);
+    if (s)
+        return finish(v->ctx, s, &e, diags);
+    v->recorded = !kl_recording(st); /* in a graph it has no time of its own */
+    kl_mark_drop(&v->mark);
+    if (!v->recorded)
+        kl_mark_set(&v->mark, st);
+    return KILN_OK;
 }
 
 kiln_status kiln_event_wait(kiln_event *v, kiln_stream *st, kiln_diags **diags)
 {
     kl_cudaerr e = {0};
     kiln_status s = pair(v, st, diags);
-    if (!s && v->ctx->cuda)
+    if (!s)
+        s = kl_graph_allows(v->ctx, st, "kiln_event_wait", diags);
+    if (!s && (v->mark.rec || (v->recorded && kl_recording(st))))
+        s = kl_mark_check(&v->mark, st, v->ctx, diags);
+    if (s || (!v->recorded && !v->mark.rec))
+        return s; /* an event that nobody recorded: nothing to wait for */
+    if (v->ctx->cuda)
         s = kl_cuda_event_wait(v->ctx->cuda, st ? st->cu : NULL, v->cu, &e);
-    return v ? finish(v->ctx, s, &e, s == KILN_E_ARG ? NULL : diags) : s;
+    if (!s && v->mark.rec)
+        kl_mark_join(&v->mark, st);
+    return finish(v->ctx, s, &e, diags);
 }
 
 kiln_status kiln_event_sync(kiln_event *v, kiln_diags **diags)
 {
     kl_cudaerr e = {0};
     kiln_status s = pair(v, NULL, diags);
-    if (!s && v->ctx->cuda)
+    if (s)
+        return s;
+    if (v->mark.rec)
+        return kl_graph_refuse(v->ctx, diags, "kiln_event_sync: the event was recorded into a "
+                                              "graph, and does not happen");
+    if (v->ctx->cuda)
         s = kl_cuda_event_sync(v->ctx->cuda, v->cu, &e);
-    return v ? finish(v->ctx, s, &e, diags) : s;
+    return finish(v->ctx, s, &e, diags);
 }
 
 kiln_status kiln_event_elapsed(kiln_event *from, kiln_event *to, double *ms, kiln_diags **diags)
@@ -225,6 +251,7 @@ void kiln_event_free(kiln_event *v)
     if (!v)
         return;
     kiln_context *ctx = v->ctx;
+    kl_mark_drop(&v->mark);
     if (v->cu)
         kl_cuda_event_free(ctx->cuda, v->cu);
     ctx->al.fn(ctx->al.user, v, sizeof *v, 0);

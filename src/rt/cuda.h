@@ -35,7 +35,8 @@ enum { /* CUdevice_attribute, CUfunction_attribute, CUjit_option */
     KL_CU_FN_DYNAMIC = 8, KL_CU_FN_LARGE_CLUSTER = 14,
     KL_CU_PTR_TYPE = 2, KL_CU_PTR_REACHED = 3, KL_CU_PTR_ORDINAL = 9, KL_CU_ON_DEVICE = 2,
     KL_CU_JIT_INFO = 3, KL_CU_JIT_INFO_SIZE = 4, KL_CU_JIT_ERROR = 5, KL_CU_JIT_ERROR_SIZE = 6,
-    KL_CU_JIT_LINES = 13, KL_CU_INPUT_PTX = 1, KL_CU_HOST_PORTABLE = 1, KL_CU_EVENT_NO_TIME = 2
+    KL_CU_JIT_LINES = 13, KL_CU_INPUT_PTX = 1, KL_CU_HOST_PORTABLE = 1, KL_CU_EVENT_NO_TIME = 2,
+    KL_CU_STREAM_APART = 1, KL_CU_CAPTURE_RELAXED = 2
 };
 
 /* Why a call failed.  diag is what to report it as. */
@@ -135,6 +136,9 @@ kiln_status kl_cuda_stream_sync(kl_cuda *c, void *stream, kl_cudaerr *e);
 kiln_status kl_cuda_sync(kl_cuda *c, kl_cudaerr *e);
 /* Whether launches on the stream are being recorded for a graph. */
 bool kl_cuda_capturing(kl_cuda *c, void *stream);
+/* Memory filled with zeros that is ready when the call returns.  It may be called while a stream
+ * is being captured: nothing touches that stream or the default one. */
+kiln_status kl_cuda_alloc_zero(kl_cuda *c, size_t bytes, uint64_t *at, kl_cudaerr *e);
 
 /* What stays the same over the launches of a kernel.  It and what it points to outlive every
  * launch until kl_cuda_forget. */
@@ -150,19 +154,33 @@ typedef struct kl_cukernel {
     uint32_t threads, cluster, dynamic_shared; /* cluster: CTAs; the text declares it too */
 } kl_cukernel;
 
-/* param: nslot values, then what the kernel takes besides.  ctas: up to grid_x of the device. */
+/* param: nslot values, then what the kernel takes besides.  ctas: up to grid_x of the device.
+ * recorded: the stream records a graph, and nothing runs. */
 kiln_status kl_cuda_launch(kl_cuda *c, const kl_cukernel *k, const uint64_t *param,
                            uint32_t nparam, const int64_t grid[3], uint32_t ctas, void *stream,
-                           kl_cudaerr *e);
+                           bool recorded, kl_cudaerr *e);
 /* The kernel is about to die: what is remembered of its launches loses their arguments. */
 void kl_cuda_forget(kl_cuda *c, const kl_cukernel *k);
+
+/* ---- graphs (cudagraph.c) ---- */
+
+/* Record what is queued on the stream from now on.  KILN_E_UNSUPPORTED: the driver is too old. */
+kiln_status kl_cuda_record(kl_cuda *c, void *stream, kl_cudaerr *e);
+/* Stop, and make what was recorded ready for launches; exec NULL: throw it away.  On a failure
+ * nothing is left.  *nodes: how many operations it has. */
+kiln_status kl_cuda_record_end(kl_cuda *c, void *stream, void **exec, size_t *nodes,
+                               kl_cudaerr *e);
+/* label: what a later failure calls it. */
+kiln_status kl_cuda_graph_launch(kl_cuda *c, void *exec, const char *label, void *stream,
+                                 kl_cudaerr *e);
+void kl_cuda_graph_free(kl_cuda *c, void *exec);
 
 /* ---- between the files of rt ---- */
 
 enum { KL_CUDA_RING = 64, KL_CUDA_SHOWN = 20 };
 
 struct kl_cuda_launched {
-    const kl_cukernel *k; /* NULL: forgotten */
+    const kl_cukernel *k; /* NULL: forgotten, or a graph */
     char name[48];        /* then */
     int64_t grid[3];
     uint32_t ctas, nparam;
@@ -181,6 +199,16 @@ struct kl_cuda {
     uint64_t settled;     /* those known to have ended well */
     struct kl_cuda_launched ring[KL_CUDA_RING];
 };
+
+/* While a stream is captured, the driver forbids a thread what the capture would not see, as
+ * allocating, and spoils the capture of who does it.  Between these two the thread may, which is
+ * right where the graph does not depend on it.  relax returns what restore takes. */
+int kl_cuda_relax(kl_cuda *c);
+void kl_cuda_restore(kl_cuda *c, int mode);
+
+/* A launch for the messages of later failures; label: of a graph, which has no k. */
+void kl_cuda_note(kl_cuda *c, const kl_cukernel *k, const char *label, const uint64_t *param,
+                  uint32_t nparam, const int64_t grid[3], uint32_t ctas, void *stream);
 
 /* Make the context current.  What it returns is given to kl_cuda_leave; -1: e says why not. */
 int kl_cuda_enter(kl_cuda *c, kl_cudaerr *e);

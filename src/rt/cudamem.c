@@ -3,6 +3,19 @@
 
 #include <stdio.h>
 
+/* What a capture does not see and need not know: it is allowed while one is going on. */
+int kl_cuda_relax(kl_cuda *c)
+{
+    int mode = KL_CU_CAPTURE_RELAXED;
+    return c->api.ThreadCaptureMode && !c->api.ThreadCaptureMode(&mode) ? mode : -1;
+}
+
+void kl_cuda_restore(kl_cuda *c, int mode)
+{
+    if (mode >= 0)
+        c->api.ThreadCaptureMode(&mode);
+}
+
 /* One call of the driver with the context current. */
 #define CALL(c, e, call, ...)                                                                      \
     do {                                                                                           \
@@ -18,7 +31,40 @@
 kiln_status kl_cuda_alloc(kl_cuda *c, size_t bytes, uint64_t *at, kl_cudaerr *e)
 {
     *at = 0;
-    CALL(c, e, MemAlloc, at, bytes ? bytes : 1); /* the driver refuses 0 */
+    *e = (kl_cudaerr){0};
+    int in = kl_cuda_enter(c, e);
+    if (in < 0)
+        return KILN_E_DEVICE;
+    int mode = kl_cuda_relax(c);
+    kiln_status s = kl_cuda_check(c, c->api.MemAlloc(at, bytes ? bytes : 1), /* it refuses 0 */
+                                  "cuMemAlloc", e);
+    kl_cuda_restore(c, mode);
+    kl_cuda_leave(c, in);
+    return s;
+}
+
+kiln_status kl_cuda_alloc_zero(kl_cuda *c, size_t bytes, uint64_t *at, kl_cudaerr *e)
+{
+    void *stream = NULL;
+    kiln_status s = kl_cuda_alloc(c, bytes, at, e);
+    int in = s ? -1 : kl_cuda_enter(c, e);
+    if (in < 0)
+        return s ? s : KILN_E_DEVICE;
+    int mode = kl_cuda_relax(c);
+    s = kl_cuda_check(c, c->api.StreamCreate(&stream, KL_CU_STREAM_APART), "cuStreamCreate", e);
+    if (!s) {
+        s = kl_cuda_check(c, c->api.MemsetD8(*at, 0, bytes, stream), "cuMemset", e);
+        if (!s)
+            s = kl_cuda_check(c, c->api.StreamSynchronize(stream), "cuStreamSynchronize", e);
+        c->api.StreamDestroy(stream);
+    }
+    if (s) {
+        c->api.MemFree(*at);
+        *at = 0;
+    }
+    kl_cuda_restore(c, mode);
+    kl_cuda_leave(c, in);
+    return s;
 }
 
 void kl_cuda_free(kl_cuda *c, uint64_t at)
@@ -26,7 +72,9 @@ void kl_cuda_free(kl_cuda *c, uint64_t at)
     int in = at ? kl_cuda_enter(c, NULL) : -1;
     if (in < 0)
         return;
+    int mode = kl_cuda_relax(c);
     c->api.MemFree(at);
+    kl_cuda_restore(c, mode);
     kl_cuda_leave(c, in);
 }
 
@@ -48,7 +96,16 @@ int kl_cuda_elsewhere(kl_cuda *c, uint64_t at)
 kiln_status kl_cuda_host_alloc(kl_cuda *c, size_t bytes, void **at, kl_cudaerr *e)
 {
     *at = NULL;
-    CALL(c, e, MemHostAlloc, at, bytes ? bytes : 1, KL_CU_HOST_PORTABLE);
+    *e = (kl_cudaerr){0};
+    int in = kl_cuda_enter(c, e);
+    if (in < 0)
+        return KILN_E_DEVICE;
+    int mode = kl_cuda_relax(c);
+    kiln_status s = kl_cuda_check(
+        c, c->api.MemHostAlloc(at, bytes ? bytes : 1, KL_CU_HOST_PORTABLE), "cuMemHostAlloc", e);
+    kl_cuda_restore(c, mode);
+    kl_cuda_leave(c, in);
+    return s;
 }
 
 void kl_cuda_host_free(kl_cuda *c, void *at)
@@ -56,7 +113,9 @@ void kl_cuda_host_free(kl_cuda *c, void *at)
     int in = at ? kl_cuda_enter(c, NULL) : -1;
     if (in < 0)
         return;
+    int mode = kl_cuda_relax(c);
     c->api.MemFreeHost(at);
+    kl_cuda_restore(c, mode);
     kl_cuda_leave(c, in);
 }
 

@@ -165,7 +165,9 @@ kiln_status kl_cuda_assemble(kl_cuda *c, kl_cache *cache, const char *ptx, size_
     int in = kl_cuda_enter(c, e);
     if (in < 0)
         return KILN_E_DEVICE;
+    int mode = kl_cuda_relax(c);
     kiln_status s = link_ptx(c, ptx, len, name, cubin, size, e);
+    kl_cuda_restore(c, mode);
     kl_cuda_leave(c, in);
     if (!s && cache) {
         char meta[300];
@@ -262,6 +264,7 @@ kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const kl_cuentry *entry,
     int in = kl_cuda_enter(c, e);
     if (in < 0)
         return KILN_E_DEVICE;
+    int mode = kl_cuda_relax(c);
     int cu = c->api.ModuleLoadDataEx(&module, cubin, 0, NULL, NULL);
     kiln_status s = kl_cuda_check(c, cu, "cuModuleLoadDataEx", e);
     if (!s) {
@@ -271,6 +274,7 @@ kiln_status kl_cuda_load(kl_cuda *c, const void *cubin, const kl_cuentry *entry,
             memset(out, 0, n * sizeof *out);
         }
     }
+    kl_cuda_restore(c, mode);
     kl_cuda_leave(c, in);
     return s;
 }
@@ -287,7 +291,9 @@ void kl_cuda_unload(kl_cuda *c, kl_cufn *f)
     }
     int in = last ? kl_cuda_enter(c, NULL) : -1;
     if (in >= 0) {
+        int mode = kl_cuda_relax(c);
         c->api.ModuleUnload(f->module);
+        kl_cuda_restore(c, mode);
         kl_cuda_leave(c, in);
     }
     *f = (kl_cufn){0};

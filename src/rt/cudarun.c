@@ -23,8 +23,10 @@ static void put(kl_cudaerr *e, const char *fmt, ...)
 
 static void put_launch(kl_cudaerr *e, const struct kl_cuda_launched *r)
 {
-    put(e, "\n  %s, grid %lldx%lldx%lld", r->k ? r->k->name : r->name, (long long)r->grid[0],
-        (long long)r->grid[1], (long long)r->grid[2]);
+    put(e, "\n  %s", r->k ? r->k->name : r->name);
+    if (r->grid[0])
+        put(e, ", grid %lldx%lldx%lld", (long long)r->grid[0], (long long)r->grid[1],
+            (long long)r->grid[2]);
     if (!r->k)
         return;
     put(e, ", %u threads a block", r->k->threads);
@@ -77,8 +79,8 @@ void kl_cuda_forget(kl_cuda *c, const kl_cukernel *k)
 
 /* ---- launches ---- */
 
-static void note(kl_cuda *c, const kl_cukernel *k, const uint64_t *param, uint32_t nparam,
-                 const int64_t grid[3], uint32_t ctas, void *stream)
+void kl_cuda_note(kl_cuda *c, const kl_cukernel *k, const char *label, const uint64_t *param,
+                  uint32_t nparam, const int64_t grid[3], uint32_t ctas, void *stream)
 {
     pthread_mutex_lock(&c->lock);
     struct kl_cuda_launched *r = &c->ring[c->launches++ % KL_CUDA_RING];
@@ -87,13 +89,16 @@ static void note(kl_cuda *c, const kl_cukernel *k, const uint64_t *param, uint32
     r->ctas = ctas;
     r->stream = stream;
     r->nparam = nparam < KL_CUDA_SHOWN ? nparam : KL_CUDA_SHOWN;
-    memcpy(r->param, param, r->nparam * sizeof *param);
+    if (r->nparam)
+        memcpy(r->param, param, r->nparam * sizeof *param);
+    if (label)
+        snprintf(r->name, sizeof r->name, "%.47s", label);
     pthread_mutex_unlock(&c->lock);
 }
 
 kiln_status kl_cuda_launch(kl_cuda *c, const kl_cukernel *k, const uint64_t *param,
                            uint32_t nparam, const int64_t grid[3], uint32_t ctas, void *stream,
-                           kl_cudaerr *e)
+                           bool recorded, kl_cudaerr *e)
 {
     enum { MOST = 512 }; /* 4 KiB of parameters, the limit of every architecture */
     void *at[MOST];
@@ -110,8 +115,8 @@ kiln_status kl_cuda_launch(kl_cuda *c, const kl_cukernel *k, const uint64_t *par
         return KILN_E_DEVICE;
     int cu = c->api.LaunchKernel(k->fn.function, ctas, 1, 1, k->threads, 1, 1, k->dynamic_shared,
                                  stream, at, NULL);
-    if (!cu)
-        note(c, k, param, nparam, grid, ctas, stream);
+    if (!cu && !recorded)
+        kl_cuda_note(c, k, NULL, param, nparam, grid, ctas, stream);
     kl_cuda_leave(c, in);
     if (!cu)
         return KILN_OK;

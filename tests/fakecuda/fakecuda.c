@@ -6,7 +6,9 @@
  *   - work is queued and done only when something waits for it, each stream as far as it must, so
  *     that a missing wait or memory freed too early shows;
  *   - device memory cannot be touched by the host: its pages are locked but while work is done;
- *   - calls without a current context fail; what is not freed is counted.
+ *   - calls without a current context fail; what is not freed is counted;
+ *   - a capture is spoilt by what the driver forbids meanwhile, and a graph runs in the order that
+ *     its dependencies allow and is furthest from the order of the calls.
  *
  * Environment: FAKECUDA_DEVICES, FAKECUDA_DRIVER (12080), FAKECUDA_CC (90), FAKECUDA_MEMORY
  * (bytes), FAKECUDA_NORUN (launches do nothing), FAKECUDA_VERBOSE (findings to standard error),
@@ -28,7 +30,12 @@
 #define CUDA(field, symbol, need, param) EXPORT int symbol param;
 #include "rt/cuda.def"
 
-enum { OK = 0, INVALID_CONTEXT = 201, CAPTURE = 900, MAX_DEVICES = 8, STACK = 16 };
+enum {
+    OK = 0, INVALID_CONTEXT = 201, ILLEGAL_STATE = 401, CAPTURE = 900, SPOILT = 901, UNMATCHED = 903,
+    UNJOINED = 904, ISOLATION = 905, IMPLICIT = 906, CAPTURED_EVENT = 907, WRONG_THREAD = 908,
+    MAX_DEVICES = 8, STACK = 16
+};
+enum { GLOBAL, THREAD_LOCAL, RELAXED };
 
 struct device {
     int ordinal, retained;
@@ -53,17 +60,24 @@ struct function {
     const kl_sim_entry *entry;
     int dynamic, large_cluster; /* opted in */
 };
+struct before { /* nodes of a graph that must have run */
+    size_t *v, n;
+};
 struct stream {
     struct stream *next;
-    int capturing;
+    unsigned flags;
+    struct capture *cap;
+    struct before last;
 };
 struct event {
     struct event *next;
     uint64_t seq;
     double ms;
-    bool done;
+    bool done, captured;
+    struct capture *cap; /* NULL: it has ended, or there was none */
+    struct before last;
 };
-enum kind { LAUNCH, COPY, FILL, RECORD, WAIT };
+enum kind { LAUNCH, COPY, FILL, RECORD, WAIT, GRAPH };
 struct op {
     struct op *next;
     enum kind kind;
@@ -79,6 +93,24 @@ struct op {
     size_t bytes, pitch, width, height;
     unsigned value, size;
     struct event *event;
+    struct graph *graph; /* instantiated */
+};
+struct node {
+    struct op op;
+    struct before before;
+};
+struct graph { /* of a capture, of the caller, or instantiated */
+    struct graph *next;
+    struct node *node;
+    size_t n;
+};
+struct capture {
+    struct capture *next;
+    struct stream *origin;
+    struct graph *graph;
+    int mode;
+    pthread_t thread;
+    bool spoilt;
 };
 
 static struct {
@@ -91,6 +123,8 @@ static struct {
     struct device dev[MAX_DEVICES];
     struct memory *mem;
     struct function *functions;
+    struct capture *captures;
+    struct graph *graphs;
     struct op *first, **last;
     uint64_t seq;
     char fail[64];
@@ -99,7 +133,7 @@ static struct {
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .last = &g.first};
 
 static _Thread_local struct device *stack[STACK];
-static _Thread_local int depth;
+static _Thread_local int depth, thread_mode;
 
 static struct count {
     const char *name;
@@ -144,7 +178,8 @@ static int begin(const char *name, bool context)
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (strcmp(counts[i].name, name) == 0)
             counts[i].n++;
-    bool any = strcmp(g.fail, "*") == 0 && strcmp(name, "cuCtxPopCurrent_v2") != 0;
+    bool any = strcmp(g.fail, "*") == 0 && strcmp(name, "cuCtxPopCurrent_v2") != 0 &&
+               strcmp(name, "cuThreadExchangeStreamCaptureMode") != 0;
     if ((any || strcmp(g.fail, name) == 0) && g.fail_at > 0 && --g.fail_at == 0)
         return g.code;
     if (context && !depth)
@@ -232,6 +267,25 @@ static bool on_device(const void *p, size_t n)
     return false;
 }
 
+static void execute(const struct op *o);
+
+static void run_graph(const struct graph *gr)
+{
+    bool *done = calloc(gr->n + 1, sizeof *done);
+    for (size_t left = gr->n; left; left--) {
+        size_t i = gr->n;
+        for (bool ready = false; !ready;) { /* the last one that is */
+            const struct node *n = &gr->node[--i];
+            ready = !done[i];
+            for (size_t j = 0; j < n->before.n; j++)
+                ready &= done[n->before.v[j]];
+        }
+        execute(&gr->node[i].op);
+        done[i] = true;
+    }
+    free(done);
+}
+
 static void execute(const struct op *o)
 {
     if (g.sticky)
@@ -248,6 +302,7 @@ static void execute(const struct op *o)
         }
         break;
     case WAIT: break;
+    case GRAPH: run_graph(o->graph); break;
     }
 }
 
@@ -306,27 +361,195 @@ static int run_stream(struct stream *s, bool all)
     return g.sticky;
 }
 
+/* ---- captures ---- */
+
+static void unite(struct before *to, const struct before *more)
+{
+    to->v = realloc(to->v, (to->n + more->n + 1) * sizeof *to->v);
+    for (size_t i = 0; i < more->n; i++) {
+        bool has = false;
+        for (size_t j = 0; j < to->n; j++)
+            has |= to->v[j] == more->v[i];
+        if (!has)
+            to->v[to->n++] = more->v[i];
+    }
+}
+static void become(struct before *to, const struct before *from)
+{
+    to->n = 0;
+    unite(to, from);
+}
+
+static struct graph *new_graph(void)
+{
+    struct graph *gr = calloc(1, sizeof *gr);
+    gr->next = g.graphs;
+    g.graphs = gr;
+    return gr;
+}
+static int drop_graph(struct graph *gr)
+{
+    struct graph **p = &g.graphs;
+    while (*p && *p != gr)
+        p = &(*p)->next;
+    if (!*p)
+        return KL_CU_INVALID_VALUE;
+    *p = gr->next;
+    for (size_t i = 0; i < gr->n; i++) {
+        free(gr->node[i].op.param);
+        free(gr->node[i].before.v);
+    }
+    free(gr->node);
+    free(gr);
+    return OK;
+}
+static size_t param_size(const struct op *o)
+{
+    return o->param ? o->f->entry->param_bytes + 8 : 0;
+}
+static void add_node(struct graph *gr, struct op o, const struct before *before)
+{
+    gr->node = realloc(gr->node, (gr->n + 1) * sizeof *gr->node);
+    gr->node[gr->n] = (struct node){.op = o};
+    unite(&gr->node[gr->n++].before, before);
+}
+
+static int spoil(struct capture *c, int code)
+{
+    c->spoilt = true;
+    return code;
+}
+/* Something that a capture forbids to all streams that wait for it: code, or OK. */
+static int spoil_streams(bool also_apart, int code)
+{
+    int r = OK;
+    for (struct stream *s = g.streams; s; s = s->next)
+        if (s->cap && (also_apart || !(s->flags & KL_CU_STREAM_APART)))
+            r = spoil(s->cap, code);
+    return r;
+}
+/* A call that no capture sees, as an allocation. */
+static int unsafe(void)
+{
+    int r = OK;
+    for (struct capture *c = g.captures; c; c = c->next) {
+        bool mine = pthread_equal(c->thread, pthread_self());
+        if (thread_mode != RELAXED && ((mine && c->mode != RELAXED) ||
+                                       (!mine && c->mode == GLOBAL && thread_mode == GLOBAL)))
+            r = spoil(c, CAPTURE);
+    }
+    return r;
+}
+
+static int begin_capture(struct stream *s, int mode)
+{
+    if (!s)
+        return CAPTURE;
+    if (s->cap)
+        return ILLEGAL_STATE;
+    struct capture *c = calloc(1, sizeof *c);
+    *c = (struct capture){g.captures, s, new_graph(), mode, pthread_self(), false};
+    g.captures = s->cap = c;
+    s->last.n = 0;
+    return OK;
+}
+
+/* Everything lies before the end of the stream that began. */
+static bool joined(const struct graph *gr, const struct before *end)
+{
+    bool *seen = calloc(gr->n + 1, sizeof *seen), all = true;
+    for (size_t i = 0; i < end->n; i++)
+        seen[end->v[i]] = true;
+    for (size_t i = gr->n; i-- > 0;) {
+        all &= seen[i];
+        for (size_t j = 0; j < gr->node[i].before.n; j++)
+            seen[gr->node[i].before.v[j]] |= seen[i];
+    }
+    free(seen);
+    return all;
+}
+
+static int end_capture(struct stream *s, struct graph **out)
+{
+    struct capture *c = s ? s->cap : NULL, **p = &g.captures;
+    *out = NULL;
+    if (!c)
+        return ILLEGAL_STATE;
+    if (c->origin != s)
+        return spoil(c, UNMATCHED);
+    if (c->mode != RELAXED && !pthread_equal(c->thread, pthread_self()))
+        return WRONG_THREAD;
+    int r = c->spoilt ? SPOILT : joined(c->graph, &s->last) ? OK : UNJOINED;
+    for (struct stream *o = g.streams; o; o = o->next)
+        if (o->cap == c)
+            o->cap = NULL;
+    for (struct event *e = g.events; e; e = e->next)
+        if (e->cap == c)
+            e->cap = NULL;
+    if (r)
+        drop_graph(c->graph);
+    else
+        *out = c->graph;
+    while (*p != c)
+        p = &(*p)->next;
+    *p = c->next;
+    free(c);
+    return r;
+}
+
+/* An operation on a stream that is captured: it is recorded, not run. */
+static int record(struct op o)
+{
+    struct stream *s = o.stream;
+    struct capture *c = s->cap;
+    struct event *e = o.event;
+    if (c->spoilt) {
+        free(o.param);
+        return SPOILT;
+    }
+    if (o.kind == RECORD) {
+        e->captured = true;
+        e->cap = c;
+        become(&e->last, &s->last);
+    } else if (o.kind == WAIT) {
+        if (e->captured ? e->cap != c : e->seq != 0)
+            return spoil(c, ISOLATION);
+        unite(&s->last, &e->last);
+    } else {
+        const struct before me = {&(size_t){c->graph->n}, 1};
+        add_node(c->graph, o, &s->last);
+        become(&s->last, &me);
+    }
+    return OK;
+}
+
 static int queue(struct op o)
 {
-    struct op *p = malloc(sizeof *p);
-    if (o.stream && o.stream->capturing) { /* recorded, not run */
-        free(o.param);
-        free(p);
-        return OK;
+    if (o.stream && !o.stream->cap && o.kind == WAIT && o.event->captured) {
+        if (!o.event->cap)
+            return CAPTURED_EVENT;
+        o.stream->cap = o.event->cap; /* the capture goes on there, too */
+        o.stream->last.n = 0;
     }
+    if (o.stream && o.stream->cap)
+        return record(o);
+    int bad = o.stream ? OK : spoil_streams(false, IMPLICIT);
+    if (bad) {
+        free(o.param);
+        return bad;
+    }
+    struct op *p = malloc(sizeof *p);
     *p = o;
     p->seq = ++g.seq;
     p->next = NULL;
     if (p->kind == RECORD) {
         p->event->seq = p->seq;
-        p->event->done = false;
+        p->event->done = p->event->captured = false;
     }
     *g.last = p;
     g.last = &p->next;
     return OK;
 }
-
-static bool capturing; /* some stream is */
 
 /* ---- hooks ---- */
 
@@ -363,6 +586,10 @@ EXPORT long fakecuda_live(void)
         n++;
     for (struct memory *m = g.mem; m; m = m->next)
         n++;
+    for (struct graph *gr = g.graphs; gr; gr = gr->next)
+        n++;
+    for (struct capture *c = g.captures; c; c = c->next)
+        n++;
     for (int i = 0; i < MAX_DEVICES; i++)
         n += g.dev[i].retained;
     return n;
@@ -388,14 +615,23 @@ EXPORT void fakecuda_forget(void)
     for (int i = 0; i < MAX_DEVICES; i++)
         g.dev[i].retained = 0;
     g.live_modules = 0;
+    while (g.captures) {
+        struct capture *c = g.captures;
+        g.captures = c->next;
+        free(c);
+    }
+    while (g.graphs)
+        drop_graph(g.graphs);
     while (g.streams) {
         struct stream *s = g.streams;
         g.streams = s->next;
+        free(s->last.v);
         free(s);
     }
     while (g.events) {
         struct event *e = g.events;
         g.events = e->next;
+        free(e->last.v);
         free(e);
     }
     while (g.mem) {
@@ -421,8 +657,13 @@ EXPORT long fakecuda_launches(void)
 }
 EXPORT void fakecuda_capture(void *stream, int on)
 {
-    ((struct stream *)stream)->capturing = on;
-    capturing = on;
+    struct graph *gr;
+    pthread_mutex_lock(&g.lock);
+    if (on)
+        begin_capture(stream, GLOBAL);
+    else if (!end_capture(stream, &gr))
+        drop_graph(gr);
+    pthread_mutex_unlock(&g.lock);
 }
 EXPORT int fakecuda_depth(void)
 {
@@ -461,7 +702,15 @@ static const struct {
               {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "unsupported toolchain"},
               {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
               {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested"},
+              {401, "CUDA_ERROR_ILLEGAL_STATE", "not in this state"},
               {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted when capturing"},
+              {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "the capture failed earlier"},
+              {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "it did not begin on this stream"},
+              {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "a stream was not waited for"},
+              {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "a wait for work outside the capture"},
+              {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "the legacy stream waits for a capture"},
+              {907, "CUDA_ERROR_CAPTURED_EVENT", "the event was captured"},
+              {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "another thread captures"},
               {999, "CUDA_ERROR_UNKNOWN", "unknown error"}};
 int cuGetErrorName(int code, const char **text)
 {
@@ -566,7 +815,8 @@ int cuCtxGetDevice(int *device)
 int cuCtxSynchronize(void)
 {
     BEGIN(true);
-    return end(capturing ? CAPTURE : run_stream(NULL, true));
+    int r = spoil_streams(true, CAPTURE);
+    return end(r ? r : run_stream(NULL, true));
 }
 
 /* ---- code ---- */
@@ -678,7 +928,9 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned n, int *option
     (void)n, (void)option, (void)value;
     BEGIN(true);
     const char *p = image;
-    int target = 0;
+    int target = 0, bad = unsafe();
+    if (bad)
+        return end(bad);
     if (strncmp(p, ".version", 8) == 0) { /* PTX: assembled first */
         const char *t = strstr(p, ".target");
         if (version_of(p) > kl_cuda_ptx_of_driver(g.driver))
@@ -701,6 +953,9 @@ int cuModuleUnload(void *module)
 {
     struct module *m = module;
     BEGIN(true);
+    int bad = unsafe();
+    if (bad)
+        return end(bad);
     run_stream(NULL, true);
     for (struct function **p = &g.functions; *p;) {
         struct function *f = *p;
@@ -806,8 +1061,9 @@ int cuMemAlloc_v2(uint64_t *at, size_t bytes)
 {
     BEGIN(true);
     struct device *dev = stack[depth - 1];
-    if (capturing)
-        return end(CAPTURE);
+    int bad = unsafe();
+    if (bad)
+        return end(bad);
     if (!bytes)
         return end(KL_CU_INVALID_VALUE);
     if (bytes > g.memory - dev->used)
@@ -868,12 +1124,18 @@ static int drop(char *at, bool host)
 int cuMemFree_v2(uint64_t at)
 {
     BEGIN(true);
+    int bad = unsafe();
+    if (bad)
+        return end(bad);
     return end(drop((char *)(uintptr_t)at, false));
 }
 int cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
 {
     (void)flags;
     BEGIN(true);
+    int bad = unsafe();
+    if (bad)
+        return end(bad);
     struct memory *m = calloc(1, sizeof *m);
     void *p = NULL;
     if (posix_memalign(&p, 4096, bytes))
@@ -886,6 +1148,9 @@ int cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
 int cuMemFreeHost(void *at)
 {
     BEGIN(true);
+    int bad = unsafe();
+    if (bad)
+        return end(bad);
     return end(drop(at, true));
 }
 static int copy(void *to, const void *from, size_t n, void *stream, bool to_dev, bool from_dev)
@@ -964,9 +1229,9 @@ int cuMemsetD2D32Async(uint64_t at, size_t pitch, unsigned value, size_t width, 
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-    (void)flags;
     BEGIN(true);
     struct stream *s = calloc(1, sizeof *s);
+    s->flags = flags;
     s->next = g.streams;
     g.streams = s;
     *stream = s;
@@ -981,14 +1246,26 @@ int cuStreamDestroy_v2(void *stream)
         p = &(*p)->next;
     if (!*p)
         return end(KL_CU_INVALID_VALUE);
+    struct stream *s = stream;
+    if (s->cap && s->cap->origin == s) {
+        struct graph *gr;
+        end_capture(s, &gr);
+        if (gr)
+            drop_graph(gr);
+    } else if (s->cap) {
+        spoil(s->cap, OK);
+    }
     *p = (*p)->next;
-    free(stream);
+    free(s->last.v);
+    free(s);
     return end(OK);
 }
 int cuStreamSynchronize(void *stream)
 {
+    struct stream *s = stream;
     BEGIN(true);
-    return end(capturing ? CAPTURE : run_stream(stream, false));
+    int r = s && s->cap ? spoil(s->cap, CAPTURE) : s ? OK : spoil_streams(false, IMPLICIT);
+    return end(r ? r : run_stream(s, false));
 }
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 {
@@ -1004,8 +1281,76 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned flags)
 int cuStreamIsCapturing(void *stream, int *state)
 {
     BEGIN(true);
-    *state = stream && ((struct stream *)stream)->capturing;
+    *state = stream && ((struct stream *)stream)->cap;
     return end(OK);
+}
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    BEGIN(true);
+    return end(begin_capture(stream, mode));
+}
+int cuStreamEndCapture(void *stream, void **graph)
+{
+    struct graph *gr;
+    BEGIN(true);
+    int r = end_capture(stream, &gr);
+    *graph = gr;
+    return end(r);
+}
+int cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    BEGIN(false);
+    int old = thread_mode;
+    if (*mode < GLOBAL || *mode > RELAXED)
+        return end(KL_CU_INVALID_VALUE);
+    thread_mode = *mode;
+    *mode = old;
+    return end(OK);
+}
+int cuGraphInstantiate_v2(void **exec, void *graph, void **node, char *log, size_t size)
+{
+    const struct graph *from = graph;
+    (void)node, (void)log, (void)size;
+    BEGIN(true);
+    struct graph *gr = new_graph();
+    for (size_t i = 0; i < from->n; i++) {
+        struct op o = from->node[i].op;
+        size_t n = param_size(&o);
+        if (n)
+            o.param = memcpy(malloc(n), o.param, n);
+        add_node(gr, o, &from->node[i].before);
+    }
+    *exec = gr;
+    return end(OK);
+}
+int cuGraphGetNodes(void *graph, void **node, size_t *n)
+{
+    BEGIN(true);
+    if (node)
+        return end(KL_CU_INVALID_VALUE);
+    *n = ((const struct graph *)graph)->n;
+    return end(OK);
+}
+int cuGraphLaunch(void *exec, void *stream)
+{
+    struct stream *s = stream;
+    if (g.norun && !g.fail_at)
+        return OK;
+    BEGIN(true);
+    if (s && s->cap)
+        return end(spoil(s->cap, CAPTURE));
+    return end(queue((struct op){.kind = GRAPH, .stream = stream, .graph = exec}));
+}
+int cuGraphExecDestroy(void *exec)
+{
+    BEGIN(true);
+    run_stream(NULL, true); /* what is queued is still done */
+    return end(drop_graph(exec));
+}
+int cuGraphDestroy(void *graph)
+{
+    BEGIN(true);
+    return end(drop_graph(graph));
 }
 int cuEventCreate(void **event, unsigned flags)
 {
@@ -1026,6 +1371,8 @@ int cuEventSynchronize(void *event)
 {
     struct event *e = event;
     BEGIN(true);
+    if (e->captured)
+        return end(e->cap ? spoil(e->cap, CAPTURED_EVENT) : CAPTURED_EVENT);
     lock_pages(PROT_READ | PROT_WRITE);
     struct op *o = e->done ? NULL : op_of(e->seq);
     if (o)
@@ -1052,6 +1399,7 @@ int cuEventDestroy_v2(void *event)
     if (!*p)
         return end(KL_CU_INVALID_VALUE);
     *p = (*p)->next;
+    free(((struct event *)event)->last.v);
     free(event);
     return end(OK);
 }

@@ -246,6 +246,61 @@ static kiln_status buffers(kiln_context *ctx, kiln_diags **d)
     return s;
 }
 
+/* Nothing of a graph is left where a part of it found no memory. */
+static kiln_status graphs(kiln_context *ctx, kiln_diags **d)
+{
+    kiln_module *m = NULL;
+    kiln_stream *st[2] = {0};
+    kiln_event *e = NULL;
+    kiln_graph *gr = NULL;
+    float copy[ROWS][COLS] = {{0}};
+    kiln_buffer *b = NULL;
+    struct args g;
+    make_args(&g, 2);
+    memset(y, 0, sizeof y);
+    kiln_status s = kiln_compile(ctx, "t.kiln", text, sizeof text - 1, &m, NULL);
+    for (int i = 0; i < 2 && !s; i++)
+        s = kiln_stream_create(ctx, &st[i], NULL);
+    if (!s)
+        s = kiln_event_create(ctx, &e, NULL);
+    if (!s)
+        s = kiln_buffer_create(ctx, sizeof copy, &b);
+    if (!s)
+        s = kiln_graph_begin(st[0], NULL);
+    if (!s) {
+        s = kiln_launch(kiln_module_kernel(m, "softmax"), st[0], g.a, 2, d);
+        if (!s)
+            s = kiln_event_record(e, st[0], NULL);
+        if (!s)
+            s = kiln_event_wait(e, st[1], NULL);
+        if (!s)
+            s = kiln_buffer_fill(b, 0, sizeof copy, 1, st[1], NULL);
+        if (!s)
+            s = kiln_buffer_upload(b, 0, y, sizeof y, st[1], NULL);
+        if (!s)
+            s = kiln_buffer_download(b, 0, copy, sizeof copy, st[1], NULL);
+        if (!s)
+            s = kiln_event_record(e, st[1], NULL);
+        if (!s)
+            s = kiln_event_wait(e, st[0], NULL);
+        kiln_status r = kiln_graph_end(st[0], s ? NULL : &gr, NULL);
+        s = s ? s : r;
+    }
+    if (!s && y[0][0] != 0)
+        s = (kiln_status)WRONG; /* it ran */
+    for (int i = 0; i < 2 && !s; i++)
+        s = kiln_graph_launch(gr, st[i], d);
+    if (!s && (!right() || memcmp(copy, y, sizeof y) != 0))
+        s = (kiln_status)WRONG;
+    kiln_graph_free(gr);
+    kiln_event_free(e);
+    kiln_buffer_free(b);
+    kiln_stream_free(st[0]);
+    kiln_stream_free(st[1]);
+    kiln_module_free(m);
+    return s;
+}
+
 /* ---- the loop ---- */
 
 enum { INTERP, CHECKED, CPU_WARM, CPU_COLD };
@@ -335,7 +390,7 @@ int main(void)
     } all[] = {{"compile", only_compile},  {"bad source", compile_bad}, {"launch", launch_both},
                {"format", format_source},
                {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer},
-               {"buffers", buffers}};
+               {"buffers", buffers},        {"graph", graphs}};
     strcpy(root, "/tmp/kiln-test-XXXXXX");
     if (!mkdtemp(root))
         return 1;
