@@ -7,7 +7,7 @@
 Python's ctypes and libkiln.so are all it needs.  docs/python.md says more.
 """
 from ._array import Array, BY_NAME as _types, DType, dtype
-from ._core import OUT, Context, Kernel, Module, Param, compile, context, load
+from ._core import OUT, Context, Graph, Kernel, Module, Param, compile, context, load
 from ._lib import (ArgumentError, BoundsError, CompileError, DeviceError, Diagnostic, Error,
                    FileError, KilnWarning, OutOfMemoryError, ToolchainError, UnsupportedError)
 from . import nn
@@ -15,6 +15,6 @@ from . import nn
 globals().update(_types)  # kiln.f32, kiln.bf16, ...
 __version__ = "0.1.0"
 __all__ = ["Array", "ArgumentError", "BoundsError", "CompileError", "Context", "DType",
-           "DeviceError", "Diagnostic", "Error", "FileError", "Kernel", "KilnWarning", "Module",
-           "OUT", "OutOfMemoryError", "Param", "ToolchainError", "UnsupportedError", "compile",
+           "DeviceError", "Diagnostic", "Error", "FileError", "Graph", "Kernel", "KilnWarning",
+           "Module", "OUT", "OutOfMemoryError", "Param", "ToolchainError", "UnsupportedError", "compile",
            "context", "dtype", "load", "nn", *_types]

@@ -29,13 +29,72 @@ def _torch_tensor(x):
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def _raw(stream):
+    """A CUDA stream as an int: from one, or from an object of PyTorch or CuPy."""
+    for name in ("cuda_stream", "ptr"):
+        stream = getattr(stream, name, stream)
+    if hasattr(stream, "__cuda_stream__"):
+        stream = stream.__cuda_stream__()[1]
+    return operator.index(stream)
+
+
+class _Callbacks:
+    """What the library calls; kept as long as its context."""
+
+    def __init__(self, o, print, log, include):
+        self._mine = threading.local()  # of a thread: text handed out, exception to be raised
+        if print is not None:
+            def on_print(user, text, n, program):
+                print(_lib.text(ct.string_at(text, n)), tuple(program[:3]))
+            o.print = _lib.PRINT(on_print)
+        if log is not None:
+            def on_log(user, text, n):
+                log(_lib.text(ct.string_at(text, n)))
+            o.log = _lib.LOG(on_log)
+        if include is not None:
+            mine = self._mine
+
+            def on_include(user, file, name, length):
+                try:
+                    text = include(os.fsdecode(file), os.fsdecode(name))
+                    if text is None:
+                        return None
+                    text = text.encode("utf-8") if isinstance(text, str) else bytes(text)
+                except BaseException as e:
+                    mine.error = e
+                    return None
+                mine.text = ct.create_string_buffer(text, len(text) + 1)
+                length[0] = len(text)
+                return ct.addressof(mine.text)
+            o.include = _lib.INCLUDE(on_include)
+        self._keep = (o.print, o.log, o.include)
+
+    def call(self, f, *args):
+        """_lib.call, and what include raised in it."""
+        self._mine.error = None
+        try:
+            _lib.call(f, *args)
+        except _lib.Error:
+            if self._mine.error is None:
+                raise
+        error, self._mine.error = self._mine.error, None
+        if error is not None:
+            raise error
+
+
 class Context:
     """A device: "auto" (the CPU with a C compiler, else the interpreter), "cpu", "interp", "sim",
     "cuda" or "cuda:1".  Compiler, cache folder and threads are as the environment says
     (KILN_CC, KILN_CACHE_DIR, KILN_THREADS); threads=N overrides.  checks=False turns off what the
-    interpreter reports of bounds and unwritten elements."""
+    interpreter reports of bounds and unwritten elements.
 
-    def __init__(self, device="auto", threads=0, checks=True):
+    Callbacks, which must not use Kiln: print(text, program) gets what kernels print, a line at a
+    time, and the program's number as three ints; log(text) what is compiled, in any thread;
+    include(file, name) gives the text of #include "name" in `file` as str or bytes, or None: look
+    beside the source.  What include raises, kiln.compile raises; an exception of the others is
+    reported and ignored."""
+
+    def __init__(self, device="auto", threads=0, checks=True, print=None, log=None, include=None):
         name, _, index = str(device).partition(":")
         if name not in _DEVICES or (index and not (name == "cuda" and index.isdigit())):
             raise ValueError("device %r; one of auto, cpu, cuda, cuda:N, interp, sim" % (device,))
@@ -45,9 +104,11 @@ class Context:
             raise ValueError("KILN_THREADS is not a number from 1 to 4096")
         nowhere = (ct.c_char_p * 1)()  # includes: beside the source, no further folders
         o.include_dirs = nowhere
+        self._calls = _Callbacks(o, print, log, include)
         ptr = VP()
         _lib.call(c.kiln_context_create, ct.byref(o), ct.byref(ptr))
         self._native = Native(ptr.value, c.kiln_context_free)
+        self._native.calls = self._calls  # as long as the library may call them
         self.device = _NAMES[c.kiln_context_device(ptr)]
         info = c.kiln_context_device_info(ptr)
         self.index = info.contents.index if info else 0
@@ -77,6 +138,11 @@ class Context:
         """A kiln.Array with a copy of a dense host array."""
         v = _array.view(x, "x")
         return Array(self, v.shape, _array.DTYPES[v.tensor.dtype]).copy_from(x)
+
+    def record(self, stream=None):
+        """A Graph that records: `with ctx.record() as g: m.add.on(g)(x=x, y=y)`.  stream: a CUDA
+        stream of others to record on, an int or an object of PyTorch or CuPy."""
+        return Graph(self, stream)
 
     def _nn_handle(self):
         with self._lock:
@@ -139,19 +205,22 @@ class Launch:
         self.ctx, self.views, self._torch = ctx, [], []
         self.stream, self._torch_stream, self.raw = None, None, None
         self._like = None  # the first array: outputs are made by its library
+        self._graph = stream if isinstance(stream, Graph) else None
         for x in values:
             if self._like is None or (_torch_tensor(x) and not _torch_tensor(self._like)):
                 self._like = x
+        if self._graph is not None:
+            if self._graph.context is not ctx:
+                raise ValueError("a graph of %s, and the kernel runs on %s" %
+                                 (self._graph.context, ctx))
+            self.raw = -1  # of DLPack: the producer does nothing to the stream
+            return
         if ctx.device != "cuda":
             if stream is not None:
                 raise ValueError("a stream, and the device is %s" % ctx)
             return
         if stream is not None:
-            for name in ("cuda_stream", "ptr"):
-                stream = getattr(stream, name, stream)
-            if hasattr(stream, "__cuda_stream__"):
-                stream = stream.__cuda_stream__()[1]
-            self.raw = operator.index(stream)
+            self.raw = _raw(stream)
         if any(_torch_tensor(x) and x.is_cuda for x in values):
             torch = sys.modules["torch"]
             self._torch_stream = torch.cuda.current_stream(ctx.index)
@@ -162,7 +231,9 @@ class Launch:
         self.raw = self.raw or 0
 
     def __enter__(self):
-        if self.raw:
+        if self._graph is not None:
+            self.stream = self._graph._recorder()
+        elif self.raw:
             ptr = VP()
             _lib.call(c.kiln_stream_from_cuda, self.ctx._native.ptr, self.raw, ct.byref(ptr))
             self.stream = ptr.value
@@ -197,9 +268,13 @@ class Launch:
                 return sys.modules["numpy"].empty(shape, kind)
         return Array(self.ctx, shape, dtype)
 
-    def done(self):
-        """The launch is queued, or on the host done."""
+    def done(self, *keep):
+        """The launch is queued, or on the host done.  keep: what a recorded one needs besides."""
         foreign = []
+        if self._graph is not None:  # memory lives as long as the graph
+            self._graph._views += [*self.views, *keep]
+            self.views = []
+            return
         for v in self.views:
             if v.on_cuda and not any(_torch_tensor(x) or isinstance(x, Array) for x in v.keep):
                 foreign.append(v)
@@ -210,11 +285,99 @@ class Launch:
             self.ctx._keep(foreign, self.stream)
 
     def __exit__(self, *exc):
-        if self.stream:
+        if self.stream and self._graph is None:
             c.kiln_stream_free(self.stream)
         for v in self.views:
             v.close()
         return False
+
+
+# ---- graphs ----
+
+class _Hold:
+    """Something that is used until an event; as a View to Context._keep."""
+
+    def __init__(self, *kept):
+        self.kept = kept
+
+    def close(self):
+        self.kept = ()
+
+
+class Graph:
+    """Launches recorded once and launched again by one call, of Context.record:
+
+        with ctx.record() as g:
+            m.scale.on(g)(x=x, y=y)
+            kiln.nn.softmax(y, out=z, stream=g)
+        g.launch()
+
+    In the block nothing runs, and nothing of the context can be waited for.  The graph keeps the
+    arrays, and reads and writes their memory whenever it is launched; on CUDA they must lie on the
+    device.  len() is how many operations it has."""
+
+    def __init__(self, ctx, stream=None):
+        if stream is not None and ctx.device != "cuda":
+            raise ValueError("a stream, and the device is %s" % ctx)
+        self.context, self._views, self._native = ctx, [], None
+        ptr = VP()
+        if stream is None:
+            _lib.call(c.kiln_stream_create, ctx._native.ptr, ct.byref(ptr))
+        else:
+            _lib.call(c.kiln_stream_from_cuda, ctx._native.ptr, _raw(stream), ct.byref(ptr))
+        self._stream, self._open = Native(ptr.value, c.kiln_stream_free, ctx._native), False
+
+    def __repr__(self):
+        return "<graph of %s: %s>" % (self.context, "recording" if self._open else
+                                      "empty" if self._native is None else len(self))
+
+    def __len__(self):
+        return c.kiln_graph_count(self._native.ptr) if self._native is not None else 0
+
+    def _recorder(self):
+        if not self._open:
+            raise ValueError("the graph does not record; use `with ctx.record() as g`")
+        return self._stream.ptr
+
+    def __enter__(self):
+        if self._open or self._native is not None:
+            raise ValueError("a graph records once")
+        _lib.call(c.kiln_graph_begin, self._stream.ptr)
+        self._open = True
+        return self
+
+    def __exit__(self, kind, *rest):
+        self._open = False
+        ptr = VP()
+        if kind is not None:  # thrown away; the exception goes on
+            with contextlib.suppress(_lib.Error):
+                _lib.call(c.kiln_graph_end, self._stream.ptr, None)
+            self._views = []
+            return False
+        _lib.call(c.kiln_graph_end, self._stream.ptr, ct.byref(ptr))
+        self._native = Native(ptr.value, c.kiln_graph_free, self.context._native)
+        self._native.kept = (self._views, self.context)  # let go when it has been freed
+        return False
+
+    def launch(self, stream=None):
+        """Run it: on CUDA queued on a stream, by default the default one."""
+        if self._native is None:
+            raise ValueError("nothing was recorded")
+        if self.context.device != "cuda":
+            if stream is not None:
+                raise ValueError("a stream, and the device is %s" % self.context)
+            _lib.call(c.kiln_graph_launch, self._native.ptr, None)
+            return
+        ptr = VP()
+        if stream is not None and _raw(stream):
+            _lib.call(c.kiln_stream_from_cuda, self.context._native.ptr, _raw(stream),
+                      ct.byref(ptr))
+        try:
+            _lib.call(c.kiln_graph_launch, self._native.ptr, ptr)
+            # a graph that is let go now is freed, and its memory with it, when this has ended
+            self.context._keep([_Hold(self._native)], ptr)
+        finally:
+            c.kiln_stream_free(ptr)
 
 
 # ---- kernels ----
@@ -277,7 +440,8 @@ class Kernel:
         return p.kind == "array" and p.writes and not p.optional and (p.init or not p.reads)
 
     def on(self, stream):
-        """The same kernel, launched on a CUDA stream: an int, or an object of PyTorch or CuPy."""
+        """The same kernel, launched on a CUDA stream: an int, or an object of PyTorch or CuPy; or
+        recorded into a Graph."""
         return Kernel(self._module, self.name, self.params, stream)
 
     def _arg(self, p, x, launch, arg):
@@ -341,7 +505,7 @@ class Kernel:
                 n += 1
                 results.append(x)
             _lib.call(c.kiln_launch, k, launch.stream, args, n)
-            launch.done()
+            launch.done(self._module)
         return results[0] if len(results) == 1 else tuple(results) if results else None
 
 
@@ -364,8 +528,8 @@ class Module:
             m = self._compiled.get(ctx)
             if m is None:
                 ptr = VP()
-                _lib.call(c.kiln_compile, ctx._native.ptr, self._name, self._text,
-                          len(self._text), ct.byref(ptr))
+                ctx._calls.call(c.kiln_compile, ctx._native.ptr, self._name, self._text,
+                                len(self._text), ct.byref(ptr))
                 m = Native(ptr.value, c.kiln_module_free, ctx._native)
                 self._compiled[ctx] = m
             return m

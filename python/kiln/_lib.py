@@ -34,13 +34,20 @@ class Arg(ct.Structure):
 ARG_TENSOR, ARG_INT, ARG_FLOAT, ARG_TYPE, ARG_UINT = 1, 2, 3, 4, 5
 
 
+# print(user, text, n, program[3]), log(user, text, n), include(user, from, name, *length)
+PRINT = ct.CFUNCTYPE(None, VP, VP, ct.c_size_t, c_i64p)
+LOG = ct.CFUNCTYPE(None, VP, VP, ct.c_size_t)
+INCLUDE = ct.CFUNCTYPE(VP, VP, ct.c_char_p, ct.c_char_p, ct.POINTER(ct.c_size_t))
+
+
 class Options(ct.Structure):
     _fields_ = [("size", ct.c_uint32), ("device", ct.c_int), ("threads", ct.c_uint32),
                 ("opt_level", ct.c_uint32), ("cc", ct.c_char_p), ("cache_dir", ct.c_char_p),
                 ("keep_dir", ct.c_char_p), ("include_dirs", ct.POINTER(ct.c_char_p)),
                 ("cc_timeout_ms", ct.c_uint32), ("checks", ct.c_uint32), ("alloc", VP),
                 ("alloc_user", VP), ("cache_cap", ct.c_uint64), ("device_index", ct.c_int32),
-                ("arch", ct.c_char_p)]
+                ("arch", ct.c_char_p), ("print", PRINT), ("print_user", VP), ("log", LOG),
+                ("log_user", VP), ("include", INCLUDE), ("include_user", VP)]
 
 
 class Place(ct.Structure):
@@ -173,13 +180,20 @@ for _row in (
         ("kiln_buffer_free", None, VP),
         ("kiln_buffer_upload", ct.c_int, VP, ct.c_size_t, VP, ct.c_size_t, VP, PP),
         ("kiln_buffer_download", ct.c_int, VP, ct.c_size_t, VP, ct.c_size_t, VP, PP),
+        ("kiln_stream_create", ct.c_int, VP, PP, PP),
         ("kiln_stream_from_cuda", ct.c_int, VP, VP, PP, PP),
+        ("kiln_stream_cuda", VP, VP),
         ("kiln_stream_free", None, VP),
         ("kiln_event_create", ct.c_int, VP, PP, PP),
         ("kiln_event_record", ct.c_int, VP, VP, PP),
         ("kiln_event_wait", ct.c_int, VP, VP, PP),
         ("kiln_event_sync", ct.c_int, VP, PP),
         ("kiln_event_free", None, VP),
+        ("kiln_graph_begin", ct.c_int, VP, PP),
+        ("kiln_graph_end", ct.c_int, VP, PP, PP),
+        ("kiln_graph_launch", ct.c_int, VP, VP, PP),
+        ("kiln_graph_count", ct.c_size_t, VP),
+        ("kiln_graph_free", None, VP),
         ("kiln_dlpack_view", ct.c_int, ct.POINTER(DlTensor), _T, ct.POINTER(ct.c_int32), PP),
         ("kiln_dlpack_export", ct.c_int, _T, ct.c_int32, ct.c_int32, ct.c_uint64, VP, VP, PP, PP),
         ("kiln_nn_create", ct.c_int, VP, PP, PP),

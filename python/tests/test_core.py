@@ -288,6 +288,84 @@ class Core(unittest.TestCase):
             m = kiln.compile(ADD, device=device)
             self.assertEqual(floats(m.add(x=Producer([0.1, 0.2, 0.3]))), want)
 
+    def test_print_and_log(self):
+        said, logged = [], []
+        ctx = kiln.Context("interp", print=lambda text, at: said.append((text, at)),
+                           log=logged.append)
+        m = kiln.compile("""
+kernel say(i64 n, f32 y[n]) grid(n)
+{
+    i64 p = program_id(0);
+    print("at {}: {}", p, y[p]);
+    y[p] = 0;
+}
+""", context=ctx)
+        gc.collect()  # nobody but the context has the callbacks
+        m.say(y=Producer([0.5, 2]))
+        self.assertEqual(sorted(said), [("at 0: 0.5", (0, 0, 0)), ("at 1: 2", (1, 0, 0))])
+        self.assertTrue(any("say" in line for line in logged), logged)
+
+    def test_include(self):
+        asked = []
+
+        def include(file, name):
+            asked.append((file, name))
+            if name == "broken.kiln":
+                raise KeyError(name)
+            return {"one.kiln": "f32 one() { return 1; }\n",
+                    "two.kiln": b'#include "one.kiln"\nf32 two() { return one() + one(); }\n'
+                    }.get(name)
+        ctx = kiln.Context("interp", include=include)
+        text = '#include "%s"\nkernel f(i64 n, f32 y[n]) grid(n) { y[program_id(0)] = two(); }\n'
+        y = Producer([0, 0])
+        kiln.compile(text % "two.kiln", "here.kiln", context=ctx).f(y=y)
+        self.assertEqual(list(y.data), [2, 2])
+        self.assertEqual(asked, [("here.kiln", "two.kiln"), ("two.kiln", "one.kiln")])
+        with self.assertRaisesRegex(kiln.CompileError, "absent.kiln"):
+            kiln.compile(text % "absent.kiln", context=ctx)
+        with self.assertRaises(KeyError):  # its own exception
+            kiln.compile(text % "broken.kiln", context=ctx)
+        with self.assertRaisesRegex(kiln.CompileError, "absent.kiln"):
+            kiln.compile(text % "absent.kiln", context=ctx)
+
+    def test_graph(self):
+        for device in ("interp", "sim"):
+            ctx = kiln.Context(device)
+            m = kiln.compile(ADD, context=ctx)
+            x, z = Producer([1, 2]), Producer([0, 0])
+            with ctx.record() as g:
+                y = m.add.on(g)(x=x)
+                m.add.on(g)(x=y, z=z, y=Producer([0, 0]))
+                with self.assertRaisesRegex(kiln.ArgumentError, "K1818"):
+                    m.add(x=x)  # the default stream
+                self.assertIn("recording", repr(g))
+            self.assertEqual((len(g), x.made - x.deleted, list(z.data)), (2, 1, [0, 0]))
+            del m
+            for v in (1, 5):
+                x.data[0] = v
+                g.launch()
+                self.assertEqual(list(z.data), [2 * (v + 1), 6])
+            with self.assertRaisesRegex(ValueError, "records once"):
+                with g:
+                    pass
+            with self.assertRaisesRegex(ValueError, "does not record"):
+                kiln.compile(ADD, context=ctx).add.on(g)(x=x)
+            del g, y
+            gc.collect()
+            self.assertEqual((x.made - x.deleted, z.made - z.deleted), (0, 0))
+            # an exception throws the recording away
+            with self.assertRaises(ZeroDivisionError):
+                with ctx.record() as g:
+                    kiln.nn.softmax(Producer([1, 2], (1, 2)), context=ctx, stream=g)
+                    1 / 0
+            with self.assertRaisesRegex(ValueError, "nothing was recorded"):
+                g.launch()
+            ctx.sync()
+            with ctx.record() as other:
+                with self.assertRaisesRegex(ValueError, "a graph of"):
+                    m = kiln.compile(ADD, device="interp")
+                    m.add.on(other)(x=x)
+
     def test_warning(self):
         with self.assertWarnsRegex(kiln.KilnWarning, r"K0208"):
             kiln.compile("kernel f(i64 n, f32 y[n], f32 unused) grid(1) { y[0] = 1; }",

@@ -83,6 +83,32 @@ class Cuda(Device):
         self.assertEqual(p.streams[2], self.stream.value)
         ctx.sync()
 
+    def test_graph(self):
+        for stream in (None, self.stream.value):
+            a, p = self.on_device([1, 2, 3])
+            m = kiln.compile(ADD, context=ctx)
+            with ctx.record(stream) as g:
+                y = m.add.on(g)(x=p)
+                z = kiln.nn.softmax(ctx.empty((1, 4)), stream=g)
+                y2 = m.add.on(g)(x=y, by=10)
+                with self.assertRaisesRegex(kiln.ArgumentError, "K1818"):
+                    m.add.on(g)(x=Producer([1, 2, 3]), y=y)
+                with self.assertRaisesRegex(kiln.ArgumentError, "K1818"):
+                    ctx.sync()
+            self.assertEqual((len(g), p.streams, p.made - p.deleted), (3, [-1], 1))
+            a.copy_from(Producer([7, 8, 9]))
+            g.launch()
+            self.assertEqual(floats(y2), [18, 19, 20])
+            a.copy_from(Producer([1, 1, 1]))
+            g.launch(self.stream.value)
+            del g, m, y, z  # the launch is still queued
+            gc.collect()
+            self.assertEqual(p.made - p.deleted, 1)
+            ctx.sync()
+            gc.collect()
+            self.assertEqual(p.made - p.deleted, 0)
+            self.assertEqual(floats(y2), [12, 12, 12])
+
     def test_alive_until_done(self):
         for old in (False, True):
             a, p = self.on_device([1, 2, 3])
