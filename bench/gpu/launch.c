@@ -2,7 +2,9 @@
  *
  * A kernel with 19 arguments (9 arrays, 10 scalars) is launched by kiln_launch with arrays in
  * device memory, and a kernel with 19 parameters by cuLaunchKernel, in turn, in bursts that the
- * queue of the device holds.  One line of JSON for each figure: nanoseconds a launch.
+ * queue of the device holds.  Then a graph of such a burst against the burst: what the call costs the
+ * host, and both until the device has done them.  One line of JSON for each figure: nanoseconds a
+ * launch.
  *
  *     launch [--device N]      bursts: the median of their means, and the least */
 #include <dlfcn.h>
@@ -141,6 +143,60 @@ static void open_raw(struct raw *r, int device)
         r->param[i] = &r->value[i];
 }
 
+/* ---- a graph of a burst ---- */
+
+static void graph(kiln_context *ctx, kiln_kernel *k, const kiln_arg *arg, double raw)
+{
+    static double host[TURNS], all[TURNS], burst[TURNS];
+    kiln_stream *st;
+    kiln_graph *g;
+    kiln_diags *d = NULL;
+    kiln_status s = kiln_stream_create(ctx, &st, &d);
+    must(s, d, "kiln_stream_create");
+    d = NULL;
+    s = kiln_graph_begin(st, &d);
+    must(s, d, "kiln_graph_begin");
+    for (int i = 0; i < BURST; i++) {
+        d = NULL;
+        s = kiln_launch(k, st, arg, NARG, &d);
+        must(s, d, "kiln_launch");
+    }
+    d = NULL;
+    s = kiln_graph_end(st, &g, &d);
+    must(s, d, "kiln_graph_end");
+    for (int t = -5; t < TURNS; t++) {
+        double at[5];
+        at[0] = now_ns();
+        d = NULL;
+        s = kiln_graph_launch(g, st, &d);
+        at[1] = now_ns();
+        must(s, d, "kiln_graph_launch");
+        s = kiln_stream_sync(st, &d);
+        at[2] = now_ns();
+        must(s, d, "kiln_stream_sync");
+        at[3] = now_ns();
+        for (int i = 0; i < BURST; i++) {
+            d = NULL;
+            s = kiln_launch(k, st, arg, NARG, &d);
+            if (s)
+                must(s, d, "kiln_launch");
+        }
+        s = kiln_stream_sync(st, &d);
+        at[4] = now_ns();
+        must(s, d, "kiln_stream_sync");
+        if (t < 0)
+            continue;
+        host[t] = (at[1] - at[0]) / BURST;
+        all[t] = (at[2] - at[0]) / BURST;
+        burst[t] = (at[4] - at[3]) / BURST;
+    }
+    report("kiln_graph_launch of 200, a kernel", host, raw);
+    report("200 times kiln_launch, until done", burst, 0);
+    report("kiln_graph_launch of 200, until done, against them", all, burst[TURNS / 2]);
+    kiln_graph_free(g);
+    kiln_stream_free(st);
+}
+
 /* ---- the measurement ---- */
 
 int main(int argc, char **argv)
@@ -222,6 +278,7 @@ int main(int argc, char **argv)
     report("cuLaunchKernel", raw_ns, 0);
     report("kiln_launch", kiln_ns, raw_ns[TURNS / 2]);
     report("kiln_launch, other addresses", moved_ns, raw_ns[TURNS / 2]);
+    graph(ctx, k, arg[0], raw_ns[TURNS / 2]);
     kiln_buffer_free(buf);
     kiln_module_free(m);
     kiln_context_free(ctx);

@@ -12,7 +12,8 @@ cp -r tests/run tests/sweep "$DIR/tests/"
 for p in kiln bench/gpu/kernels bench/gpu/launch; do
     strip -o "$DIR/b/$p" "$O/$p"
 done
-for p in random-programs shape-sweep device-check compile-times unit/test_sim_ops; do
+for p in random-programs shape-sweep device-check compile-times unit/test_sim_ops \
+    unit/test_graph; do
     strip -o "$DIR/b/$(basename $p)" "$O/tests/$p"
 done
 "${CC:-cc}" -Iinclude -O2 -o "$DIR/b/chain" examples/chain.c "$O/libkiln.a" -ldl -lpthread -lm

@@ -1,4 +1,5 @@
-/* test_graph.c - recorded graphs, on the host's devices and on the fake driver. */
+/* test_graph.c - recorded graphs, on the host's devices and on the fake driver; with
+ * KILN_TEST_DEVICE=1 on a real one instead, without what only the fake one does. */
 #define _GNU_SOURCE
 #include "cuda_box.h"
 #include "kiln_nn.h"
@@ -112,9 +113,10 @@ static kiln_status run(struct bed *t, const char *kernel, int y, int x, double s
     return r;
 }
 
-static const kiln_device devices[] = {KILN_DEVICE_INTERP, KILN_DEVICE_CPU, KILN_DEVICE_SIM,
-                                      KILN_DEVICE_CUDA};
-/* The test of all devices, one after another. */
+/* The CPU last: it may be skipped. */
+static const kiln_device devices[] = {KILN_DEVICE_INTERP, KILN_DEVICE_SIM, KILN_DEVICE_CUDA,
+                                      KILN_DEVICE_CPU};
+/* A test on all devices, one after another. */
 #define EACH(name)                                                                                 \
     static void name##_on(kiln_device device);                                                     \
     static void name(void **state)                                                                 \
@@ -663,13 +665,22 @@ EACH(threads)
     end(&t);
 }
 
+static int real(void **state)
+{
+    strcpy(fake, "libcuda.so.1");
+    return setup(state);
+}
+
 int main(void)
 {
+#define DEVICE_TESTS(T)                                                                            \
+    T(replay), T(initial_values), T(nn), T(empty), T(fork_and_join), T(refusals), T(debug),        \
+        T(foreign), T(old_driver), T(threads)
 #define T(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
-    const struct CMUnitTest tests[] = {
-        T(replay),   T(initial_values), T(nn), T(empty),      T(fork_and_join), T(refusals),
-        T(contexts), T(debug),          T(foreign),    T(old_driver),    T(fault),
-        T(threads),  T(each_call_fails),
-    };
+#define R(f) cmocka_unit_test(f)
+    const struct CMUnitTest tests[] = {DEVICE_TESTS(T), T(contexts), T(fault), T(each_call_fails)};
+    const struct CMUnitTest on_device[] = {DEVICE_TESTS(R)};
+    if (getenv("KILN_TEST_DEVICE"))
+        return cmocka_run_group_tests(on_device, real, teardown);
     return cmocka_run_group_tests(tests, find_fake, teardown);
 }
