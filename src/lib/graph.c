@@ -26,7 +26,7 @@ struct op {
 
 struct kl_recording {
     kiln_context *ctx;
-    uint32_t refs; /* the stream that began it, and marks of events */
+    _Atomic uint32_t refs; /* the stream that began it, and marks of events, which may die later */
     bool over;
     struct op *first, **last; /* not on CUDA */
     size_t n;
@@ -155,7 +155,7 @@ kiln_status kl_record_launch(kiln_stream *st, const struct kl_item *it)
 
 static void unref(struct kl_recording *r)
 {
-    if (--r->refs)
+    if (atomic_fetch_sub(&r->refs, 1) > 1)
         return;
     const kl_alloc al = r->ctx->al;
     drop_ops(r->ctx, r->first);
@@ -255,7 +255,8 @@ kiln_status kiln_graph_begin(kiln_stream *st, kiln_diags **diags)
         return KILN_E_NOMEM;
     memset(r, 0, sizeof *r);
     r->ctx = ctx;
-    r->refs = r->nstream = 1;
+    r->refs = 1;
+    r->nstream = 1;
     r->last = &r->first;
     r->stream[0] = st;
     atomic_fetch_add(&ctx->recordings, 1); /* before, so that no other thread's wait hits it */
@@ -304,7 +305,8 @@ kiln_status kiln_graph_end(kiln_stream *st, kiln_graph **out, kiln_diags **diags
     if (g)
         *g = (kiln_graph){.ctx = ctx, .n = r->n};
     if (ctx->cuda) {
-        kiln_status t = kl_cuda_record_end(ctx->cuda, st->cu, g ? &g->exec : NULL, &g->n, &e);
+        kiln_status t = kl_cuda_record_end(ctx->cuda, st->cu, g ? &g->exec : NULL,
+                                           g ? &g->n : NULL, &e);
         s = s ? s : t;
     } else if (g && !joined(r)) {
         kl_cuda_fail(&e, KL_K1818, KILN_E_ARG,
