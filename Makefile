@@ -34,10 +34,10 @@ SO     := libkiln.so
 
 all: $(O)/libkiln.a $(O)/$(SO) $(O)/kiln
 
-$(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o
+$(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/place.o
 	@echo "  AR   $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o
+$(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/place.o
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,-soname,$(SO).$(SOVER) -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(O)/$(SO).$(SOVER)
@@ -59,7 +59,11 @@ EMBED := $(sort $(wildcard src/lang/include/*.kiln kernels/*.kiln))
 $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/embed.awk $(EMBED) > $@
-$(O)/gen/embedded.o: $(O)/gen/embedded.c
+# The rules of a launch, as kiln build writes them
+$(O)/gen/place.c: tools/ctext.awk src/base/place.h
+	@mkdir -p $(@D)
+	$(Q)awk -f tools/ctext.awk src/base/place.h > $@
+$(O)/gen/embedded.o $(O)/gen/place.o: %.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- tests ----

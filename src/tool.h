@@ -36,9 +36,10 @@ typedef struct kl_tool_build_opts {
     size_t ndefine;
 } kl_tool_build_opts;
 
-/* The texts of NAME.h and NAME.c, freed by kl_tool_free. */
+/* The texts of NAME.h and NAME.c, and what NAME_manifest_json gives (NULL: not wanted), freed by
+ * kl_tool_free. */
 kiln_status kl_tool_build(kiln_module *mod, const kl_tool_build_opts *opts, char **header,
-                          char **source, kiln_diags **diags);
+                          char **source, char **manifest, kiln_diags **diags);
 
 /* ---- formatting ---- */
 

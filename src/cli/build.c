@@ -24,23 +24,19 @@ static bool is_identifier(const char *s)
     return ok;
 }
 
-/* Both files, or neither. */
-static int write_both(const char *stem, const char *h, const char *c)
+/* All files, or none; the last path is NULL unless --manifest names it. */
+static int write_all(char *const path[3], char *const text[3])
 {
     struct kl_msg m;
-    struct kl_outfile f[2];
-    char *path[2] = {kl_xprintf("%s.h", stem), kl_xprintf("%s.c", stem)};
-    const char *text[2] = {h, c};
+    struct kl_outfile f[3];
     int n = 0;
     bool ok = true;
-    for (; n < 2 && ok; n++)
+    for (; n < 3 && path[n] && ok; n++)
         ok = kl_outfile_open(&f[n], path[n], &m) && kl_outfile_write(&f[n], text[n], strlen(text[n]), &m);
-    for (int i = 0; i < 2 && ok; i++)
+    for (int i = 0; i < n && ok; i++)
         ok = kl_outfile_commit(&f[i], &m);
     for (int i = 0; i < n; i++)
         kl_outfile_drop(&f[i]);
-    free(path[0]);
-    free(path[1]);
     return ok ? 0 : kl_fail(m.rc, "%s", m.text);
 }
 
@@ -63,7 +59,7 @@ int kl_cmd_build(const struct kl_opts *o)
 {
     struct kl_session s;
     kiln_diags *d = NULL;
-    char *h = NULL, *c = NULL, *list, *stem = NULL, *name = NULL;
+    char *text[3] = {0}, *path[3] = {0}, *list, *stem = NULL, *name = NULL;
     const char *target[MOST];
     kl_tool_build_opts b = {.target = target};
     if (o->narg != 1)
@@ -102,16 +98,23 @@ int kl_cmd_build(const struct kl_opts *o)
         b.kernel = s.want;
     }
     if (!rc) {
-        kiln_status st = kl_tool_build(s.mod, &b, &h, &c, &d);
+        kiln_status st = kl_tool_build(s.mod, &b, &text[0], &text[1], &text[2], &d);
         if (st)
             rc = kl_session_fail(&s, st, d);
         else
             kl_show_diags(d, stderr, o->color_err);
     }
-    if (!rc)
-        rc = write_both(stem, h, c);
-    kl_tool_free(s.ctx, h);
-    kl_tool_free(s.ctx, c);
+    if (!rc) {
+        const char *json = kl_opt(o, KL_OPT_manifest);
+        path[0] = kl_xprintf("%s.h", stem);
+        path[1] = kl_xprintf("%s.c", stem);
+        path[2] = json ? kl_xstrndup(json, strlen(json)) : NULL;
+        rc = write_all(path, text);
+    }
+    for (int i = 0; i < 3; i++) {
+        kl_tool_free(s.ctx, text[i]);
+        free(path[i]);
+    }
     for (size_t i = 0; i < b.ndefine; i++)
         free((void *)(uintptr_t)def[i][0]);
     free(def);

@@ -185,46 +185,59 @@ static bool eval_i64(struct binder *s, const kl_node *n, const char *what, int64
 
 /* ---- deduction: an extent or stride that is linear in one unknown name ---- */
 
-static bool solve(struct binder *s, const kl_node *n, int64_t have, int64_t *out)
+/* The steps from the value of an expression back to the unknown name in it.  false: there are none, or
+ * the other sides are not known. */
+static bool steps(struct binder *s, const kl_node *n, struct kl_source *o)
 {
-    int64_t k;
-    if (n->kind == KL_N_NAME) {
-        *out = have;
+    if (n->kind == KL_N_NAME)
         return true;
-    }
     if (n->kind == KL_N_CAST)
-        return solve(s, n->kid[1], have, out);
-    if (n->kind == KL_N_UNARY && (n->op == KL_TK_SUB || n->op == KL_TK_ADD))
-        return solve(s, n->kid[0], n->op == KL_TK_SUB ? -have : have, out);
+        return steps(s, n->kid[1], o);
+    if (o->nstep == KL_BACK_STEPS)
+        return false;
+    struct kl_back *t = &o->step[o->nstep];
+    if (n->kind == KL_N_UNARY && (n->op == KL_TK_SUB || n->op == KL_TK_ADD)) {
+        if (n->op == KL_TK_SUB)
+            *t = (struct kl_back){'n', 0}, o->nstep++;
+        return steps(s, n->kid[0], o);
+    }
     if (n->kind != KL_N_BINARY)
         return false;
     bool left = unknown_in(s, n->kid[0]) >= 0, right = unknown_in(s, n->kid[1]) >= 0;
     if (left == right)
         return false;
-    const kl_node *x = n->kid[left ? 0 : 1], *c = n->kid[left ? 1 : 0];
     s->e.quiet++;
-    kl_value v = kl_scalar_i64(&s->e, c, "this");
+    kl_value v = kl_scalar_i64(&s->e, n->kid[left ? 1 : 0], "this");
     s->e.quiet--;
     if (v.kind != KL_V_TILE || !v.known)
         return false;
-    k = (int64_t)v.bits;
+    t->k = (int64_t)v.bits;
     switch (n->op) {
-    case KL_TK_ADD: return !__builtin_sub_overflow(have, k, &have) && solve(s, x, have, out);
-    case KL_TK_SUB:
-        if (left ? __builtin_add_overflow(have, k, &have) : __builtin_sub_overflow(k, have, &have))
+    case KL_TK_ADD: t->op = '+'; break;
+    case KL_TK_SUB: t->op = left ? '-' : 'r'; break;
+    case KL_TK_MUL:
+        if (t->k == 0 || t->k == -1)
             return false;
-        return solve(s, x, have, out);
-    case KL_TK_MUL: return k != 0 && k != -1 && have % k == 0 && solve(s, x, have / k, out);
-    case KL_TK_DIV: return left && !__builtin_mul_overflow(have, k, &have) && solve(s, x, have, out);
+        t->op = '*';
+        break;
+    case KL_TK_DIV:
+        if (!left)
+            return false;
+        t->op = '/';
+        break;
     default: return false;
     }
+    o->nstep++;
+    return steps(s, n->kid[left ? 0 : 1], o);
 }
 
 static bool deduce_from(struct binder *s, const kl_node *expr, int64_t have, const char *array)
 {
-    int64_t v;
+    int64_t v = have;
     int u = unknown_in(s, expr);
-    if (u < 0 || kl_param_kind(s->params->kid[u]) == KL_PK_TYPE || !solve(s, expr, have, &v))
+    struct kl_source o = {.nstep = 0};
+    if (u < 0 || kl_param_kind(s->params->kid[u]) == KL_PK_TYPE || !steps(s, expr, &o) ||
+        !kl_place_back(o.step, o.nstep, &v))
         return false;
     const kl_node *p = s->params->kid[u];
     enum kl_elem el = (enum kl_elem)s->b[u].elem;
@@ -243,12 +256,7 @@ static bool deduce_from(struct binder *s, const kl_node *expr, int64_t have, con
 
 static int64_t stride_of(const kiln_tensor *t, uint32_t d)
 {
-    if (t->strides)
-        return t->strides[d];
-    int64_t k = 1;
-    for (int32_t i = t->ndim - 1; i > (int32_t)d; i--)
-        k *= t->shape[i] > 0 ? t->shape[i] : 1;
-    return k;
+    return kl_place_stride(t->ndim, t->shape, t->strides, (int)d);
 }
 
 static void deduce(struct binder *s)
@@ -419,16 +427,16 @@ static bool layout(struct binder *s, uint32_t p)
             return false;
         }
     }
-    for (uint32_t i = dims->nkid; i-- > 0;) {
+    unsigned declared = 0;
+    for (uint32_t i = dims->nkid; i-- > 0;)
         if (str && i < str->nkid && str->kid[i]) {
             if (!eval_i64(s, str->kid[i], kl_printf(s->e.a, "a stride of `%s`", n->name), &b->str[i]))
                 return false;
-        } else if (i + 1 == dims->nkid) {
-            b->str[i] = 1;
-        } else if (__builtin_mul_overflow(b->str[i + 1], b->ext[i + 1] > 0 ? b->ext[i + 1] : 1, &b->str[i])) {
-            problem(s, KL_K0709, n, "`%s` is larger than memory can be", n->name);
-            return false;
+            declared |= 1u << i;
         }
+    if (!kl_place_dense(b->rank, b->ext, declared, b->str)) {
+        problem(s, KL_K0709, n, "`%s` is larger than memory can be", n->name);
+        return false;
     }
     return true;
 }
@@ -494,34 +502,12 @@ static bool compare_array(struct binder *s, uint32_t p)
     return true;
 }
 
-/* The bytes from the first to the last element; false: too large. */
-static bool span(const struct kl_boundparam *b, int64_t *lo, int64_t *hi)
-{
-    i128 first = 0, last = 0;
-    int64_t size = kl_elems[b->elem].bytes;
-    *lo = *hi = 0;
-    for (int32_t i = 0; i < b->rank; i++) {
-        if (b->ext[i] == 0)
-            return true;
-        i128 far = (i128)(b->ext[i] - 1) * b->str[i];
-        if (far < 0)
-            first += far;
-        else
-            last += far;
-        if (last - first > INT64_MAX / 16)
-            return false;
-    }
-    *lo = (int64_t)(first * size);
-    *hi = (int64_t)((last + 1) * size);
-    return true;
-}
-
 static bool place(struct binder *s, uint32_t p)
 {
     const kl_node *n = s->params->kid[p];
     struct kl_boundparam *b = &s->b[p];
-    int64_t lo = 0, hi = 0;
-    if (!span(b, &lo, &hi)) {
+    struct kl_place at = kl_place_of(b);
+    if (!kl_place_span(&at)) {
         problem(s, KL_K0709, n, "`%s` of shape %s is larger than memory can be", n->name,
                 shape_text(s, (uint32_t)b->rank, b->ext));
         return false;
@@ -529,6 +515,7 @@ static bool place(struct binder *s, uint32_t p)
     if (!s->arg[p] || s->flags & KL_BIND_SHAPES_ONLY)
         return true;
     const kiln_tensor *t = &s->arg[p]->u.tensor;
+    int64_t lo = at.lo, hi = at.hi;
     b->data = t->data;
     if (!t->data && hi > lo) {
         problem(s, KL_K0709, n, "`%s` has no memory", n->name);
@@ -551,68 +538,16 @@ static bool place(struct binder *s, uint32_t p)
     return true;
 }
 
-/* May two elements of one array lie in the same place?  Exact up to rank 2 and for strides
- * that nest. */
 static bool coincides(const struct kl_boundparam *b)
 {
-    int64_t reach = 0; /* largest offset that smaller strides reach */
-    bool used[KL_MAX_DIMS] = {false};
-    int32_t wide[KL_MAX_DIMS], n = 0;
-    for (int32_t i = 0; i < b->rank; i++)
-        if (b->ext[i] == 0)
-            return false;
-        else if (b->ext[i] > 1)
-            wide[n++] = i;
-    if (n == 2) { /* i * p = j * q for small i and j */
-        int64_t p = b->str[wide[0]], q = b->str[wide[1]], g = p < 0 ? -p : p, h = q < 0 ? -q : q;
-        if (p == 0 || q == 0)
-            return true;
-        for (int64_t r; h; h = r)
-            r = g % h, g = h;
-        return (p < 0 ? -p : p) / g < b->ext[wide[1]] && (q < 0 ? -q : q) / g < b->ext[wide[0]];
-    }
-    for (int32_t k = 0; k < b->rank; k++) {
-        int32_t best = -1;
-        int64_t bs = INT64_MAX;
-        for (int32_t i = 0; i < b->rank; i++) {
-            int64_t st = b->str[i] < 0 ? -b->str[i] : b->str[i];
-            if (!used[i] && st < bs)
-                best = i, bs = st;
-        }
-        if (best < 0)
-            return false;
-        used[best] = true;
-        if (b->ext[best] <= 1)
-            continue;
-        if (bs <= reach)
-            return true;
-        reach += bs * (b->ext[best] - 1);
-    }
-    return false;
+    struct kl_place p = kl_place_of(b);
+    return kl_place_coincides(&p);
 }
 
-/* Do two arrays share an element?  Exact for equal strides of rank 2, else by ranges. */
 static bool overlap(const struct kl_boundparam *a, const struct kl_boundparam *b)
 {
-    int64_t alo, ahi, blo, bhi;
-    span(a, &alo, &ahi), span(b, &blo, &bhi);
-    intptr_t pa = (intptr_t)a->data, pb = (intptr_t)b->data;
-    if (alo == ahi || blo == bhi || pa + ahi <= pb + blo || pb + bhi <= pa + alo)
-        return false;
-    int64_t size = kl_elems[a->elem].bytes;
-    if (a->rank != 2 || b->rank != 2 || a->elem != b->elem || a->str[0] != b->str[0] || a->str[1] != 1 ||
-        b->str[1] != 1 || a->str[0] < a->ext[1] || a->str[0] < b->ext[1] || (pb - pa) % size)
-        return true;
-    /* rows of one pitch: the columns meet, in the same row or the next */
-    int64_t delta = (pb - pa) / size, pitch = a->str[0];
-    int64_t row = delta >= 0 ? delta / pitch : -((-delta + pitch - 1) / pitch), col = delta - row * pitch;
-    for (int k = 0; k < 2; k++, row++, col -= pitch) {
-        /* b begins at (row, col) of a's grid */
-        bool rows = row < a->ext[0] && row + b->ext[0] > 0, cols = col < a->ext[1] && col + b->ext[1] > 0;
-        if (rows && cols)
-            return true;
-    }
-    return false;
+    struct kl_place x = kl_place_of(a), y = kl_place_of(b);
+    return kl_place_span(&x) && kl_place_span(&y) && kl_place_overlap(&x, &y);
 }
 
 static void arrays(struct binder *s)
@@ -622,6 +557,10 @@ static void arrays(struct binder *s)
         if (kl_param_kind(n) != KL_PK_ARRAY)
             continue;
         struct kl_boundparam *b = &s->b[p];
+        if (!s->arg[p] && n->flags & KL_NF_OPTIONAL && !(s->flags & KL_BIND_SHAPES_ONLY)) {
+            b->rank = (int32_t)kl_param_dims(n)->nkid;
+            continue; /* nothing is asked of an array that is not there */
+        }
         if (!layout(s, p))
             return;
         if (n->flags & KL_NF_DEBUG) { /* the launch gives its memory */
@@ -778,51 +717,6 @@ bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const k
 }
 
 /* ---- for kl_build: what is known without any launch ---- */
-
-/* The steps of solve, to be taken at each launch.  false: the other sides are not known. */
-static bool steps(struct binder *s, const kl_node *n, struct kl_source *o)
-{
-    if (n->kind == KL_N_NAME)
-        return true;
-    if (n->kind == KL_N_CAST)
-        return steps(s, n->kid[1], o);
-    if (o->nstep == KL_MAX_STEPS)
-        return false;
-    struct kl_step *t = &o->step[o->nstep];
-    if (n->kind == KL_N_UNARY && (n->op == KL_TK_SUB || n->op == KL_TK_ADD)) {
-        if (n->op == KL_TK_SUB)
-            *t = (struct kl_step){'n', 0}, o->nstep++;
-        return steps(s, n->kid[0], o);
-    }
-    if (n->kind != KL_N_BINARY)
-        return false;
-    bool left = unknown_in(s, n->kid[0]) >= 0, right = unknown_in(s, n->kid[1]) >= 0;
-    if (left == right)
-        return false;
-    s->e.quiet++;
-    kl_value v = kl_scalar_i64(&s->e, n->kid[left ? 1 : 0], "this");
-    s->e.quiet--;
-    if (v.kind != KL_V_TILE || !v.known)
-        return false;
-    t->k = (int64_t)v.bits;
-    switch (n->op) {
-    case KL_TK_ADD: t->op = '+'; break;
-    case KL_TK_SUB: t->op = left ? '-' : 'r'; break;
-    case KL_TK_MUL:
-        if (t->k == 0 || t->k == -1)
-            return false;
-        t->op = '*';
-        break;
-    case KL_TK_DIV:
-        if (!left)
-            return false;
-        t->op = '/';
-        break;
-    default: return false;
-    }
-    o->nstep++;
-    return steps(s, n->kid[left ? 0 : 1], o);
-}
 
 static void source(struct binder *s, kl_sources *out, uint32_t p, uint32_t i, const kl_node *expr,
                    bool stride)

@@ -2,6 +2,7 @@
 #ifndef KL_LANG_H
 #define KL_LANG_H
 
+#include "base/place.h"
 #include "ir/ir.h"
 #include "lang/ast.h"
 
@@ -20,6 +21,12 @@ struct kl_boundparam {
     bool init;            /* arrays: filled with bits before the launch */
     uint64_t bits;        /* scalars, constants, initial values: canonical for elem */
 };
+
+/* For the rules of base/place.h; not yet spanned. */
+static inline struct kl_place kl_place_of(const struct kl_boundparam *b)
+{
+    return (struct kl_place){b->data, b->rank, b->elem, kl_elems[b->elem].bytes, b->ext, b->str, 0, 0};
+}
 
 typedef struct kl_bound {
     const kl_node *kernel;
@@ -43,15 +50,13 @@ bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const k
 /* Bytes that identify the specialisation: types, constants, given, aliasing. */
 void kl_bound_key(kl_buf *b, const kl_bound *bd);
 
-/* How a launch finds a scalar or constant: the extent or stride of an array, and steps from there.
- * '+' subtracts k, '-' adds it, 'r' is k minus, 'n' negates, '*' divides, which must leave no
- * remainder, '/' multiplies. */
-enum { KL_MAX_STEPS = 8 };
+/* How a launch finds a scalar or constant: the extent or stride of an array, and steps from there
+ * (kl_place_back). */
 struct kl_source {
     uint16_t array, param;
     uint8_t dim, nstep;
     bool stride;
-    struct kl_step { char op; int64_t k; } step[KL_MAX_STEPS];
+    struct kl_back step[KL_BACK_STEPS];
 };
 typedef KL_VEC(struct kl_source) kl_sources;
 

@@ -28,6 +28,7 @@ struct def {
     const char *name;
     uint32_t n;
     bool list; /* more than one value was asked for */
+    bool fixed; /* "256!": whatever the shapes, as if every launch gave it */
     bool used;
     kiln_arg v[MAX_VALUES];
 };
@@ -35,6 +36,7 @@ struct def {
 struct text {
     const char *s, *name;
     size_t n;
+    bool v4; /* C: wanted for x86-64-v4, too */
 };
 typedef KL_VEC(struct text) texts;
 
@@ -66,7 +68,7 @@ static void fail(struct build *b, const char *fmt, ...)
 static const char *number(const char *p, kiln_arg *out)
 {
     char *end;
-    size_t n = strcspn(p, ",:");
+    size_t n = strcspn(p, ",:!");
     enum kl_elem e = kl_elem_by_name(p, (uint32_t)n);
     if (e)
         *out = (kiln_arg){.kind = KILN_ARG_TYPE, .u.type = (kiln_dtype)e};
@@ -93,7 +95,7 @@ static void put_value(struct build *b, struct def *d, kiln_arg v)
     d->v[d->n++] = v;
 }
 
-/* "f32,bf16", "1024", "128:65536:*2", "1:4", "0:256:64" */
+/* "f32,bf16", "1024", "256!", "128:65536:*2", "1:4", "0:256:64" */
 static void read_def(struct build *b, struct def *d, const char *text)
 {
     const char *p = text;
@@ -122,6 +124,10 @@ static void read_def(struct build *b, struct def *d, const char *text)
         } else if (q) {
             put_value(b, d, v);
         }
+        if (q && strcmp(q, "!") == 0 && d->n == 1 && !d->list) {
+            d->fixed = true;
+            q++;
+        }
         if (!q || (*q && *q != ','))
             fail(b, "-D %s=%s is no list of types or numbers, such as f32,bf16 or 128:65536:*2", d->name,
                  text);
@@ -148,13 +154,13 @@ static uint32_t text_of(struct build *b, texts *t, const char *s, size_t n, cons
     for (uint32_t i = 0; i < t->n; i++)
         if (t->v[i].n == n && memcmp(t->v[i].s, s, n) == 0)
             return i;
-    struct text x = {kl_strndup(b->a, s, n), name, n};
+    struct text x = {kl_strndup(b->a, s, n), name, n, false};
     kl_push(b->a, t, x);
     return t->n - 1;
 }
 
-/* A function as C, under a name by its number; .. fields of struct kl_cpu. */
-static const char *cpu_of(struct build *b, kl_fn *f)
+/* A function as C, under a name by its number; .. fields of struct kl_cpu.  v4: in two versions. */
+static const char *cpu_of(struct build *b, kl_fn *f, bool v4)
 {
     const kl_pipeline p = {.level = 2};
     kl_cinfo info = {0};
@@ -167,13 +173,15 @@ static const char *cpu_of(struct build *b, kl_fn *f)
     uint32_t i = text_of(b, &b->code, s + sizeof head - 1, t.n - (sizeof head - 1), f->name), e = 0;
     if (f->nparam + info.nextra + 8 > MAX_SLOTS)
         fail(b, "kernel `%s` has too many buffers for kiln build", f->name);
+    b->code.v[i].v4 |= v4;
+    const char *second = v4 ? kl_printf(b->a, "KL_V4(kw_k%u)", i) : "0";
     for (uint32_t k = 0; k < info.nextra; k++)
         kl_putf(&x, k ? ", %lld" : "%lld", (long long)info.extra[k]);
     if (info.nextra)
         e = text_of(b, &b->extra, kl_buf_str(&x), x.n, NULL) + 1;
-    return e ? kl_printf(b->a, "{kl_k%u, %llu, kl_x%u, %u}", i, (unsigned long long)info.scratch, e - 1,
-                         info.nextra)
-             : kl_printf(b->a, "{kl_k%u, %llu, 0, 0}", i, (unsigned long long)info.scratch);
+    const char *extra = e ? kl_printf(b->a, "kl_x%u", e - 1) : "0";
+    return kl_printf(b->a, "{kl_k%u, %s, %llu, %s, %u}", i, second, (unsigned long long)info.scratch,
+                     extra, info.nextra);
 }
 
 /* ---- one function: a kernel with types ---- */
@@ -223,7 +231,7 @@ static kl_fn *lowered(struct build *b, const kl_bound *bd, int alias)
 static void make_cpu(struct making *k)
 {
     for (int alias = 0; alias < 2; alias++)
-        k->cpu[alias] = cpu_of(k->f->b, lowered(k->f->b, k->bd, alias));
+        k->cpu[alias] = cpu_of(k->f->b, lowered(k->f->b, k->bd, alias), true);
 }
 
 /* PTX for each set of facts, most first, and aliasing. */
@@ -294,7 +302,7 @@ static void variant(struct function *f, uint32_t number, uint32_t mask, kl_buf *
     bool *known = kl_new_n(b->a, bool, f->params->nkid + 1);
     kl_buf con = {.a = b->a}, gpu = {.a = b->a};
     uint32_t given = 0, arrays = 0, n = 0;
-    const char *cpu[2] = {"{0, 0, 0, 0}", "{0, 0, 0, 0}"};
+    const char *cpu[2] = {"{0, 0, 0, 0, 0}", "{0, 0, 0, 0, 0}"};
     if (!kl_bind_build(b->a, b->mod->ast, f->k->node, f->args, f->nargs + f->ncon, NULL, &bd, known,
                        NULL, b->c->d))
         kl_raise(&b->c->env, KILN_E_ARG, "%s", "");
@@ -320,7 +328,7 @@ static void variant(struct function *f, uint32_t number, uint32_t mask, kl_buf *
     kl_fn *cl = kl_lower_clauses(b->a, b->mod->ast, &bd, NULL, b->c->d);
     if (!cl)
         kl_raise(&b->c->env, KILN_E_COMPILE, "%s", "");
-    const char *clauses = cpu_of(b, cl);
+    const char *clauses = cpu_of(b, cl, false);
     struct making host = {.f = f, .bd = &bd};
     if (b->cpu && attempt(&host))
         memcpy(cpu, host.cpu, sizeof cpu);
@@ -364,10 +372,20 @@ static void variants(struct function *f)
     kl_putf(&b->manifest, "\"variants\": %u, ", number);
 }
 
+/* Is array number i one that every launch of the function has? */
+static bool always_given(const struct function *f, uint32_t i)
+{
+    uint32_t arrays = 0;
+    for (uint32_t k = 0; k < i; k++)
+        arrays += kind_of(f, k) == KL_PK_ARRAY;
+    return !(f->params->kid[i]->flags & KL_NF_OPTIONAL) || f->fixed >> arrays & 1;
+}
+
+/* Do shapes give it at every launch? */
 static bool deduced(const struct function *f, uint32_t i)
 {
     for (uint32_t k = 0; k < f->src.n; k++)
-        if (f->src.v[k].param == i)
+        if (f->src.v[k].param == i && always_given(f, f->src.v[k].array))
             return true;
     return false;
 }
@@ -625,7 +643,7 @@ static void put_wrapper(struct function *f)
 static void put_defaults(struct function *f)
 {
     struct build *b = f->b;
-    const char *code = "{0, 0, 0, 0}";
+    const char *code = "{0, 0, 0, 0, 0}";
     bool any = false;
     for (uint32_t k = 0; k < f->ncon; k++)
         any |= !f->isarg[f->con[k]] && kl_param_default(f->params->kid[f->con[k]]);
@@ -633,7 +651,7 @@ static void put_defaults(struct function *f)
         kl_fn *fn = kl_lower_clauses(b->a, b->mod->ast, &f->bound, f->isc, b->c->d);
         if (!fn)
             kl_raise(&b->c->env, KILN_E_COMPILE, "%s", "");
-        code = cpu_of(b, fn);
+        code = cpu_of(b, fn, false);
     }
     kl_putf(&b->tables, "#define KL_DEFAULTS%u %s\n", b->nfn, code);
     if (!f->ncon)
@@ -664,7 +682,8 @@ static void function(struct build *b, kiln_kernel *k, const uint32_t *at)
         const kl_node *def = kl_param_default(f->params->kid[i]);
         if (p == KL_PK_TYPE)
             f->args[f->nargs++] = d->v[at[i]];
-        else if (!d->list && !names_scalar(f, def)) /* what shapes decide stays to be compared */
+        else if (d->fixed || (!d->list && !names_scalar(f, def)))
+            /* else what shapes decide stays to be compared */
             f->args[f->nargs++] = d->v[0];
         else
             f->isc[i] = true;
@@ -684,7 +703,8 @@ static void function(struct build *b, kiln_kernel *k, const uint32_t *at)
             kl_putf(&name, "_%s", kl_elems[f->bound.param[i].elem].name);
     }
     f->name = kl_buf_str(&name);
-    static const char *const own[] = {"lib", "load", "unload", "strerror", "detail", "manifest_json"};
+    static const char *const own[] = {"lib", "load", "unload", "strerror", "detail", "manifest_json",
+                                      "parallel", "level"};
     size_t stem = strlen(b->o->name);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (f->name[stem] == '_' && strcmp(f->name + stem + 1, own[i]) == 0)
@@ -771,11 +791,60 @@ static void put_header(struct build *b, kl_buf *out)
     kl_puts(out, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }
 
+/* Code for x86-64-v4: the same under names that begin with kw_ and KW_, for macros and types depend
+ * on the level, too.  v4 false: the text as it is, for any compiler's flags. */
+static void put_level(kl_buf *out, const char *s, size_t n, bool v4)
+{
+    static const char test[] = "defined(__AVX512F__)";
+    for (size_t i = 0; i < n; i++) {
+        bool word = i && (isalnum((unsigned char)s[i - 1]) || s[i - 1] == '_');
+        if (n - i >= sizeof test && memcmp(s + i, test, sizeof test - 1) == 0) {
+            kl_puts(out, v4 ? "1" : "0");
+            i += sizeof test - 2;
+        } else if (v4 && !word && n - i > 3 && s[i + 2] == '_' &&
+                   ((s[i] == 'k' && s[i + 1] == 'l') || (s[i] == 'K' && s[i + 1] == 'L'))) {
+            kl_puts(out, s[i] == 'k' ? "kw_" : "KW_");
+            i += 2;
+        } else {
+            kl_buf_put(out, s + i, 1);
+        }
+    }
+}
+
+/* All code of one level between the pragmas that it needs. */
+static void put_code(struct build *b, kl_buf *out, bool v4)
+{
+    static const char gcc[] = "avx2,fma,bmi,bmi2,lzcnt,movbe,f16c,popcnt",
+                      more[] = ",avx512f,avx512bw,avx512cd,avx512dq,avx512vl";
+    kl_buf t = {.a = b->a};
+    kl_putf(out, "#if defined(__clang__)\n"
+                 "#if defined(__x86_64__) && KL_HAS_CPU\n"
+                 "#pragma clang attribute push(__attribute__((target(\"%s%s\"))), apply_to = function)\n"
+                 "#define KL_POP 1\n#endif\n#else\n"
+                 "#pragma GCC push_options\n"
+                 "#pragma GCC optimize(\"O3\", \"wrapv\", \"no-strict-aliasing\", \"fp-contract=off\", "
+                 "\"no-math-errno\", \"no-trapping-math\")\n"
+                 "#if defined(__x86_64__) && KL_HAS_CPU\n"
+                 "#pragma GCC target(\"%s%s%s\")\n#endif\n#endif\n\n",
+            gcc, v4 ? more : "", gcc, v4 ? more : "", v4 ? ",prefer-vector-width=512" : "");
+    kl_c_prelude(&t);
+    for (uint32_t i = 0; i < b->code.n; i++) {
+        if (v4 && !b->code.v[i].v4)
+            continue;
+        kl_putf(&t, "\n/* %s */\n#undef KILN_KERNEL\n#define KILN_KERNEL kl_k%u\nstatic ", b->code.v[i].name, i);
+        kl_buf_put(&t, b->code.v[i].s, b->code.v[i].n);
+    }
+    put_level(out, t.s, t.n, v4);
+    kl_puts(out, "#undef inline\n#if !defined(__clang__)\n#pragma GCC pop_options\n#elif defined(KL_POP)\n"
+                 "#pragma clang attribute pop\n#undef KL_POP\n#endif\n");
+}
+
 static void put_source(struct build *b, kl_buf *out)
 {
     put_head_comment(b, out, "c");
     kl_puts(out, ".\n *\n * cc -std=c11 -O2 -c, by gcc from 11 on.  clang also needs -fwrapv -fno-strict-aliasing\n"
-                 " * -ffp-contract=off, which gcc takes from the pragmas below. */\n"
+                 " * -ffp-contract=off, which gcc takes from the pragmas below.  -DKL_NO_V4 leaves the code for\n"
+                 " * x86-64-v4 out. */\n"
                  "#include <dlfcn.h>\n#include <stdarg.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
                  "#include <string.h>\n#if defined(__x86_64__)\n#include <cpuid.h>\n#endif\n");
     kl_putf(out, "#include \"%s.h\"\n\n", b->o->name);
@@ -787,27 +856,22 @@ static void put_source(struct build *b, kl_buf *out)
                  "#pragma clang diagnostic ignored \"-Wunused-variable\"\n"
                  "#pragma clang diagnostic ignored \"-Wunused-function\"\n"
                  "#pragma clang diagnostic ignored \"-Wsign-compare\"\n"
-                 "#if defined(__x86_64__) && KL_HAS_CPU\n"
-                 "#pragma clang attribute push(__attribute__((target(\"avx2,fma,bmi,bmi2,lzcnt,movbe,f16c,"
-                 "popcnt\"))), apply_to = function)\n#define KL_POP 1\n#endif\n"
                  "#else\n#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
                  "#pragma GCC diagnostic ignored \"-Wunused-variable\"\n"
                  "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
                  "#pragma GCC diagnostic ignored \"-Wsign-compare\"\n"
                  "#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n"
                  "#pragma GCC diagnostic ignored \"-Wpsabi\"\n"
-                 "#pragma GCC push_options\n"
-                 "#pragma GCC optimize(\"O3\", \"wrapv\", \"no-strict-aliasing\", \"fp-contract=off\", "
-                 "\"no-math-errno\", \"no-trapping-math\")\n"
-                 "#if defined(__x86_64__) && KL_HAS_CPU\n"
-                 "#pragma GCC target(\"avx2,fma,bmi,bmi2,lzcnt,movbe,f16c,popcnt\")\n#endif\n#endif\n\n");
-    kl_c_prelude(out);
-    for (uint32_t i = 0; i < b->code.n; i++) {
-        kl_putf(out, "\n/* %s */\n#undef KILN_KERNEL\n#define KILN_KERNEL kl_k%u\nstatic ", b->code.v[i].name, i);
-        kl_buf_put(out, b->code.v[i].s, b->code.v[i].n);
+                 "#pragma GCC diagnostic ignored \"-Waggressive-loop-optimizations\"\n"
+                 "#endif\n\n");
+    put_code(b, out, false);
+    if (b->cpu) {
+        kl_puts(out, "\n/* ---- the same for x86-64-v4 ---- */\n\n"
+                     "#if defined(__x86_64__) && KL_HAS_CPU && !defined(KL_NO_V4)\n#define KL_V4(x) x\n");
+        put_code(b, out, true);
+        kl_puts(out, "#else\n#define KL_V4(x) 0\n#endif\n");
     }
-    kl_puts(out, "#undef inline\n#if !defined(__clang__)\n#pragma GCC pop_options\n#elif defined(KL_POP)\n"
-                 "#pragma clang attribute pop\n#endif\n\n");
+    kl_puts(out, "\n");
     for (uint32_t i = 0; i < b->extra.n; i++)
         kl_putf(out, "static const int64_t kl_x%u[] = {%s};\n", i, b->extra.v[i].s);
     kl_puts(out, "\n/* PTX, and the entry of each text */\nstatic const char *const kl_text[KL_NTEXT + 1] = {\n");
@@ -819,6 +883,9 @@ static void put_source(struct build *b, kl_buf *out)
     for (uint32_t i = 0; i < b->ptx.n; i++)
         kl_putf(out, "    \"%s\",\n", b->ptx.v[i].name);
     kl_puts(out, "    0};\n\n");
+    kl_puts(out, "/* ---- rules of a launch ---- */\n\n");
+    for (const char *const *p = kl_place_text; *p; p++)
+        kl_puts(out, *p);
     put_text(b, out, kl_build_launch);
     kl_puts(out, "\nstatic inline uint64_t kl_f32_bits(float x)\n{\n    uint32_t b;\n    memcpy(&b, &x, sizeof b);\n"
                  "    return b;\n}\n\nstatic inline uint64_t kl_f64_bits(double x)\n{\n    uint64_t b;\n"
@@ -885,24 +952,25 @@ static kiln_status build(struct kl_call *c, void *arg)
 }
 
 kiln_status kl_tool_build(kiln_module *mod, const kl_tool_build_opts *opts, char **header, char **source,
-                          kiln_diags **diags)
+                          char **manifest, kiln_diags **diags)
 {
     struct kl_call c;
+    char *none = NULL, **const out[] = {header, source, manifest ? manifest : &none};
     if (diags)
         *diags = NULL;
-    *header = *source = NULL;
+    for (size_t i = 0; i < 3; i++)
+        *out[i] = NULL;
     kiln_status s = kl_call_begin(&c, &mod->ctx->al);
     if (s)
         return s;
     struct building x = {.b = {.mod = mod, .o = opts}};
+    kl_buf *const text[] = {&x.h, &x.c, &x.b.manifest};
     s = kl_guarded(&c, &mod->ast->src, build, &x);
-    if (!s)
-        s = kl_tool_hand_over(mod->ctx, &x.h, header);
-    if (!s)
-        s = kl_tool_hand_over(mod->ctx, &x.c, source);
-    if (s) {
-        kl_tool_free(mod->ctx, *header);
-        *header = NULL;
+    for (size_t i = 0; i < 2 + (manifest != NULL) && !s; i++)
+        s = kl_tool_hand_over(mod->ctx, text[i], out[i]);
+    for (size_t i = 0; i < 3 && s; i++) {
+        kl_tool_free(mod->ctx, *out[i]);
+        *out[i] = NULL;
     }
     return kl_call_end(&c, s, diags);
 }

@@ -68,40 +68,6 @@ bool kl_ptx_parse_arch(const char *name, uint32_t *arch)
 
 /* ---- facts ---- */
 
-static bool is_v16(const struct kl_boundparam *p)
-{
-    int64_t size = kl_elems[p->elem].bytes;
-    int32_t in = p->rank - 1;
-    if ((uintptr_t)p->data % 16)
-        return false;
-    if (p->rank == 0)
-        return true;
-    if (p->str[in] != 1 || p->ext[in] * size % 16)
-        return false;
-    for (int32_t d = 0; d < in; d++)
-        if (p->ext[d] > 1 && p->str[d] * size % 16)
-            return false;
-    return true;
-}
-
-/* Every offset inside the extents, in bytes, lies within 31 bits. */
-static bool is_i32(const struct kl_boundparam *p)
-{
-    int64_t reach = kl_elems[p->elem].bytes;
-    for (int32_t d = 0; d < p->rank; d++) {
-        int64_t far;
-        if (p->ext[d] == 0)
-            return true;
-        if (__builtin_mul_overflow(p->ext[d] - 1, p->str[d] < 0 ? -p->str[d] : p->str[d], &far) ||
-            far > INT32_MAX)
-            return false;
-        reach += far * (int64_t)kl_elems[p->elem].bytes;
-        if (reach > INT32_MAX)
-            return false;
-    }
-    return true;
-}
-
 unsigned kl_facts(const kiln_kernel *k, const kl_bound *b)
 {
     unsigned f = KL_FACT_V16 | KL_FACT_I32;
@@ -109,9 +75,10 @@ unsigned kl_facts(const kiln_kernel *k, const kl_bound *b)
         const struct kl_boundparam *p = &b->param[i];
         if (k->param[i].kind != KILN_PARAM_ARRAY || !p->given)
             continue;
-        if (!is_v16(p))
+        const struct kl_place at = kl_place_of(p);
+        if (!kl_place_v16(&at))
             f &= ~(unsigned)KL_FACT_V16;
-        if (!is_i32(p))
+        if (!kl_place_i32(&at))
             f &= ~(unsigned)KL_FACT_I32;
     }
     return f;
