@@ -1,5 +1,5 @@
 # make [O=dir] [V=1] [DEBUG=1] [SAN=address,undefined] [WERROR=1] [CC=clang]
-# make demo | check | check-random [N= SEED=] | check-ulp | golden | bench | lint
+# make demo | check | check-random [N= SEED=] | check-ulp | check-build | golden | bench | lint
 # make install [DESTDIR= PREFIX= LIBDIR=] | uninstall | man | completions | clean
 O          ?= build
 PREFIX     ?= /usr/local
@@ -76,6 +76,7 @@ unit     := $(patsubst %.c,$(O)/%,$(wildcard tests/unit/*.c tests/api/*.c tests/
 KT       := $(sort $(wildcard tests/kt*.c))
 RANDOM   := $(sort $(wildcard tests/random/*.c))
 SWEEP    := $(sort $(wildcard tests/sweep/*.c))
+AOT      := $(sort $(wildcard tests/aot/*.c))
 
 $(unit): %: %.o $(TESTLIBS)
 	@echo "  LD   $@"
@@ -90,6 +91,9 @@ $(O)/tests/random-programs: $(call obj,$(RANDOM)) $(O)/libkiln.a
 $(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+$(O)/tests/aot-check: $(call obj,$(AOT)) $(TESTLIBS)
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
 $(O)/tests/device-check: $(O)/tests/device/device.o
 $(O)/tests/compile-times: $(O)/tests/times/compile.o
 $(O)/tests/device-check $(O)/tests/compile-times: $(O)/libkiln.a
@@ -115,7 +119,8 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 $(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph: | $(FAKECUDA)
 
 tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
-       $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check
+       $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
+       $(O)/tests/aot-check
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
@@ -127,6 +132,12 @@ check-random: tests
 check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2
 	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_f8
+# Every case of kernels/ built ahead of time, in one and several threads, at each level of the CPU
+# and on the stand-in for a driver, and what they refuse.
+check-build: all tests
+	$(O)/tests/aot-check --launches kernels/*.kiln
+	$(O)/tests/aot-check --cc "cc -DKL_CPU_LEVEL=3 -DKL_NO_V4" --every 3 kernels/*.kiln
+	LD_LIBRARY_PATH=$(O)/tests/fakecuda $(O)/tests/aot-check --cuda --cc "cc -DKL_NO_V4" kernels/*.kiln
 golden: all tests
 	$(O)/tests/kt --update --kiln $(abspath $(O))/kiln
 lint: all
@@ -155,6 +166,6 @@ include tools/install.mk
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
 
-.PHONY: all clean tests check check-random check-ulp golden lint demo bench
+.PHONY: all clean tests check check-random check-ulp check-build golden lint demo bench
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -119,6 +119,15 @@ hosts() { # threads, errors, two devices
     return $rc
 }
 
+ahead() { # kernels built ahead of time: a few; `make check-build` is all of them
+    rc=0
+    "$O/tests/aot-check" --every 101 --from 3 --launches --jobs "$J" kernels/*.kiln || rc=1
+    "$O/tests/aot-check" --every 307 --cc "cc -DKL_CPU_LEVEL=3 -DKL_NO_V4" kernels/*.kiln || rc=1
+    LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/tests/aot-check" --cuda --every 211 --from 5 \
+        --cc "cc -DKL_NO_V4" kernels/*.kiln || rc=1
+    return $rc
+}
+
 san() { # under AddressSanitizer and UBSan: each error ends the program
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -149,6 +158,7 @@ group sim-random "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" --i
 group fakecuda env LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/kiln" test kernels tests/run --device cuda
 group sweep each_device
 group hosts hosts
+group build-ahead ahead
 group ulp "$O/tests/ulp-check" --sample 4099 --threads 2
 group oom each "$O/tests/oom"
 group surface sh tests/api/surface.sh "$O"
