@@ -138,6 +138,7 @@ check-build: all tests
 	$(O)/tests/aot-check --launches kernels/*.kiln
 	$(O)/tests/aot-check --cc "cc -DKL_CPU_LEVEL=3 -DKL_NO_V4" --every 3 kernels/*.kiln
 	LD_LIBRARY_PATH=$(O)/tests/fakecuda $(O)/tests/aot-check --cuda --cc "cc -DKL_NO_V4" kernels/*.kiln
+	sh tests/aot/whole.sh $(O)/kiln kernels/*.kiln
 golden: all tests
 	$(O)/tests/kt --update --kiln $(abspath $(O))/kiln
 lint: all

@@ -200,6 +200,7 @@ struct function {
     bool isc[MAX_PARAMS];  /* is one of them */
     bool isarg[MAX_PARAMS]; /* a scalar or constant that the caller gives */
     uint32_t opt[MAX_OPTIONAL], nopt; /* optional arrays that may be given */
+    bool approximate;      /* some text for a GPU has bits of its own */
     uint32_t fixed;        /* by position among the arrays: optional ones that are always given */
 };
 
@@ -250,6 +251,7 @@ static void make_gpu(struct making *k)
             kl_buf body = {.a = b->a}, all = {.a = b->a};
             kl_run_passes(fn, &p, NULL);
             kl_ptx_emit(&body, fn, &po, &info);
+            k->f->approximate |= info.approximate;
             kl_ptx_prelude(&all, fn, &po, info.cluster > 1);
             kl_buf_put(&all, body.s, body.n);
             uint32_t at = text_of(b, &b->ptx, kl_buf_str(&all), all.n, info.entry);
@@ -369,7 +371,8 @@ static void variants(struct function *f)
             break;
     }
     kl_putf(&b->tables, "static const struct kl_variant kl_v%u[] = {\n%s};\n", b->nfn, kl_buf_str(&rows));
-    kl_putf(&b->manifest, "\"variants\": %u, ", number);
+    kl_putf(&b->manifest, "\"variants\": %u, \"approximate\": %s, ", number,
+            f->approximate ? "true" : "false");
 }
 
 /* Is array number i one that every launch of the function has? */

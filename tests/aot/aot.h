@@ -40,6 +40,7 @@ struct aot_built {
     char *key, *name, *function, *manifest;
     struct aot_param p[PARAMS];
     uint32_t n;
+    bool approximate; /* on a GPU */
     const struct aot_entry *e;
     void *lib;
 };

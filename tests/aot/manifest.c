@@ -84,11 +84,13 @@ bool aot_manifest(struct aot_built *b, const kiln_kernel *k)
         !json_array_size(json_object_get(m, "targets")) || json_object_size(m) != 5)
         ok = bad(b, "members of", "the whole");
     else if (json_array_size(list) != 1 || !function || !kernel || strcmp(kernel, kiln_kernel_name(k)) != 0 ||
-             json_integer_value(json_object_get(f, "variants")) < 1 || json_object_size(f) != 4)
+             json_integer_value(json_object_get(f, "variants")) < 1 || json_object_size(f) != 5 ||
+             !json_is_boolean(json_object_get(f, "approximate")))
         ok = bad(b, "members of", "the function");
     else if (json_array_size(par) != kiln_kernel_param_count(k))
         ok = bad(b, "number of", "parameters");
     b->n = (uint32_t)json_array_size(par);
+    b->approximate = json_is_true(json_object_get(f, "approximate"));
     for (uint32_t i = 0; i < b->n && ok; i++)
         ok = one(b, json_array_get(par, i), kiln_kernel_param(k, i), &b->p[i]);
     if (ok)
