@@ -207,6 +207,18 @@ C
 for f in -DKL_CPU_LEVEL=2 -DKL_CPU_LEVEL=3 -DKL_NO_V4; do
     cc -std=c11 -O1 $f -I. level.c host.c -o level && ./level | sed '/NO_V4/!s/level 4$/level 3/'
 done
+echo "== emulated" # an older CPU, and AArch64
+if which qemu-x86_64 >/dev/null && cc -std=c11 -O1 -static -I. level.c host.c -o level 2>/dev/null; then
+    qemu-x86_64 -cpu Nehalem ./level 2>/dev/null
+else
+    echo "-12 this CPU is below x86-64-v3: it has not all of AVX2, FMA, BMI, F16C, LZCNT and MOVBE, level 0"
+fi
+if which qemu-aarch64 >/dev/null && aarch64-linux-gnu-gcc -std=c11 -O1 -static -I. level.c host.c -o level 2>/dev/null
+then
+    qemu-aarch64 ./level
+else
+    echo "0  -9 -8 -7 -6 -6 -5, level 8"
+fi
 echo "== elsewhere"
 ! echo '#include <stdlib.h>' | aarch64-linux-gnu-gcc -E - >/dev/null 2>&1 ||
     aarch64-linux-gnu-gcc -std=c11 -O1 -Wall -Wextra -Werror -c codes.c -o arm.o
