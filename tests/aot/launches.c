@@ -300,6 +300,20 @@ bool aot_launches(struct aot_case *r, const char *path, struct aot_counts *count
         x->data = room + at * span + span / 2 / 64 * 64;
         x->size_bytes = 0;
     }
+    for (uint32_t i = 0; i < r->b->n; i++) { /* what was fixed is as if each launch gave it */
+        const kl_tool_param *q = &r->par[i];
+        bool there = r->b->p[i].kind != CONSTANT || r->b->p[i].varies;
+        for (size_t k = 0; k < t.base.n && !there; k++)
+            there = strcmp(t.base.arg[k].name, r->b->p[i].name) == 0;
+        if (there)
+            continue;
+        kiln_arg *g = &t.base.arg[t.base.n++];
+        *g = (kiln_arg){.name = q->name, .kind = q->is_float ? KILN_ARG_FLOAT : KILN_ARG_INT};
+        if (q->is_float)
+            g->u.f = q->fval;
+        else
+            g->u.i = q->ival;
+    }
     struct binding first = {.t = &t};
     struct kl_call c;
     restore(&t);
