@@ -38,6 +38,7 @@ struct kl_verify {
     struct kl_tol tol;
     struct kl_ref *ref;
     size_t n;
+    struct kl_msg *said; /* where the last comparison is told; NULL: on standard output */
 };
 /* Read the --verify and --tol options and open what they name.  0 or an exit code. */
 int kl_verify_open(struct kl_verify *v, struct kl_session *s, kiln_kernel *k,

@@ -77,22 +77,6 @@ void kl_help_top(FILE *f)
 
 /* ---- parsing ---- */
 
-const char *kl_opt(const struct kl_opts *o, enum kl_optid id)
-{
-    for (size_t i = o->nopt; i-- > 0;)
-        if (o->opt[i].id == id)
-            return o->opt[i].val;
-    return NULL;
-}
-
-bool kl_opt_given(const struct kl_opts *o, enum kl_optid id)
-{
-    for (size_t i = 0; i < o->nopt; i++)
-        if (o->opt[i].id == id)
-            return true;
-    return false;
-}
-
 static const struct kl_optinfo *find_option(const struct kl_opts *o, const char *s, size_t n)
 {
     for (int i = 0; i < KL_NOPT; i++)

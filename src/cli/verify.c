@@ -122,7 +122,10 @@ static int compare(const struct kl_verify *v, const struct kl_arr *got, const st
                        kl_shape_text(ref->ndim, ref->shape, b, sizeof b));
     kl_compare(got, ref, &v->tol, &c);
     kl_cmp_text(&c, got, &v->tol, text, sizeof text);
-    printf("verify %s against %s: %s: %s\n", got->p->name, label, c.ok ? "ok" : "FAILED", text);
+    if (v->said)
+        kl_msg(v->said, KL_RC_OK, "%s against %s: %s", got->p->name, label, text);
+    else
+        printf("verify %s against %s: %s: %s\n", got->p->name, label, c.ok ? "ok" : "FAILED", text);
     return c.ok ? KL_RC_OK : KL_RC_FINDINGS;
 }
 

@@ -1,0 +1,164 @@
+/* benchclock.c - clocks: the host's monotonic one, and how fast CPU or GPU runs just now.
+ *
+ * NVML is loaded if it is there; what it does not say is "unknown", never guessed.  The kernel of
+ * the operating system tells of the CPU by files, which virtual machines mostly lack. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/bench.h"
+
+double kl_bench_now(void *user)
+{
+    struct timespec t;
+    (void)user;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* ---- NVML ---- */
+
+struct kl_nvml {
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*device)(unsigned index, void **out);
+    int (*clock)(void *dev, unsigned type, unsigned *mhz);
+    int (*full)(void *dev, unsigned type, unsigned *mhz);
+    int (*reasons)(void *dev, unsigned long long *bits);
+};
+enum { NVML_SM = 1 };
+
+static const struct {
+    unsigned long long bit;
+    const char *name;
+} reasons[] = {{0x4, "power cap"},        {0x8, "hardware slowdown"}, {0x10, "sync boost"},
+               {0x20, "thermal, software"}, {0x40, "thermal, hardware"}, {0x80, "power brake"},
+               {0x100, "display clocks"},   {0x2, "application clocks"}};
+
+/* A symbol as a function: ISO C has no cast from one to the other. */
+static bool find(void *lib, const char *name, void *fn)
+{
+    void *p = dlsym(lib, name);
+    memcpy(fn, &p, sizeof p);
+    return p != NULL;
+}
+
+static void open_nvml(struct kl_watch *w)
+{
+    w->nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!w->nvml)
+        return;
+    struct kl_nvml *f = w->fn = kl_xalloc(sizeof *f);
+    unsigned mhz;
+    if (!find(w->nvml, "nvmlInit_v2", &f->init) || !find(w->nvml, "nvmlShutdown", &f->shutdown) ||
+        !find(w->nvml, "nvmlDeviceGetHandleByIndex_v2", &f->device) ||
+        !find(w->nvml, "nvmlDeviceGetClockInfo", &f->clock) ||
+        !find(w->nvml, "nvmlDeviceGetMaxClockInfo", &f->full) || f->init() != 0)
+        return;
+    if (!find(w->nvml, "nvmlDeviceGetCurrentClocksEventReasons", &f->reasons))
+        find(w->nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", &f->reasons);
+    if (f->device((unsigned)w->index, &w->handle) != 0)
+        w->handle = NULL;
+    if (w->handle && f->full(w->handle, NVML_SM, &mhz) == 0)
+        w->full_mhz = mhz;
+}
+
+/* ---- the CPU ---- */
+
+static bool read_word(const char *path, char *out, size_t n)
+{
+    FILE *f = fopen(path, "r");
+    bool ok = f && fgets(out, (int)n, f);
+    if (f)
+        fclose(f);
+    if (ok)
+        out[strcspn(out, "\n")] = 0;
+    else
+        out[0] = 0;
+    return ok;
+}
+
+#define CPUFREQ "/sys/devices/system/cpu/cpu0/cpufreq/"
+
+static void open_cpu(struct kl_watch *w)
+{
+    char t[64];
+    read_word(CPUFREQ "scaling_governor", w->governor, sizeof w->governor);
+    if (read_word("/sys/devices/system/cpu/intel_pstate/no_turbo", t, sizeof t))
+        strcpy(w->turbo, t[0] == '0' ? "on" : "off");
+    else if (read_word("/sys/devices/system/cpu/cpufreq/boost", t, sizeof t))
+        strcpy(w->turbo, t[0] == '1' ? "on" : "off");
+    if (read_word(CPUFREQ "cpuinfo_max_freq", t, sizeof t))
+        w->full_mhz = strtod(t, NULL) / 1000;
+}
+
+void kl_watch_open(struct kl_watch *w, kiln_device device, int32_t index)
+{
+    *w = (struct kl_watch){.device = device, .index = index};
+    if (device == KILN_DEVICE_CUDA)
+        open_nvml(w);
+    else
+        open_cpu(w);
+    kl_watch_throttle(w);
+}
+
+double kl_watch_mhz(const struct kl_watch *w)
+{
+    char t[64];
+    unsigned mhz;
+    if (w->device != KILN_DEVICE_CUDA)
+        return read_word(CPUFREQ "scaling_cur_freq", t, sizeof t) ? strtod(t, NULL) / 1000 : 0;
+    return w->handle && w->fn->clock(w->handle, NVML_SM, &mhz) == 0 ? mhz : 0;
+}
+
+void kl_watch_throttle(struct kl_watch *w)
+{
+    unsigned long long bits = 0;
+    size_t used = 0;
+    w->throttle[0] = 0;
+    w->throttle_known = w->handle && w->fn->reasons && w->fn->reasons(w->handle, &bits) == 0;
+    for (size_t i = 0; w->throttle_known && i < sizeof reasons / sizeof *reasons; i++)
+        if ((bits & reasons[i].bit) && used < sizeof w->throttle)
+            used += (size_t)snprintf(w->throttle + used, sizeof w->throttle - used, "%s%s",
+                                     used ? ", " : "", reasons[i].name);
+}
+
+void kl_watch_close(struct kl_watch *w)
+{
+    if (w->handle)
+        w->fn->shutdown();
+    free(w->fn);
+    if (w->nvml)
+        dlclose(w->nvml);
+    *w = (struct kl_watch){0};
+}
+
+/* ---- threads ---- */
+
+unsigned kl_pin_threads(void)
+{
+    cpu_set_t all, one;
+    unsigned done = 0;
+    int core = -1;
+    DIR *d = sched_getaffinity(0, sizeof all, &all) == 0 ? opendir("/proc/self/task") : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        long id = strtol(e->d_name, NULL, 10);
+        if (id <= 0)
+            continue;
+        for (int tries = 0; tries < CPU_SETSIZE; tries++) {
+            core = (core + 1) % CPU_SETSIZE;
+            if (CPU_ISSET((size_t)core, &all))
+                break;
+        }
+        CPU_ZERO(&one);
+        CPU_SET((size_t)core, &one);
+        done += sched_setaffinity((pid_t)id, sizeof one, &one) == 0;
+    }
+    if (d)
+        closedir(d);
+    return done;
+}

@@ -1,0 +1,334 @@
+/* benchdev.c - a device of `kiln bench`: its context, its ceilings, and an empty cache.
+ *
+ * The ceilings are what two kernels written in Kiln reach on arrays of four times the cache: one
+ * copies, one only reads.  The second one also flushes the cache where a case is too small for
+ * copies of its arrays to do so: reading leaves no lines that must be written back later, inside
+ * the time of somebody else. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bench.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const char source[] =
+    "#pragma kiln 1\n"
+    "kernel copy(i64 n, i32 y[n], const i32 x[n], constexpr i64 BLOCK = 4096)\n"
+    "    grid(cdiv(n, BLOCK))\n"
+    "{\n"
+    "    i64 i = program_id(0) * BLOCK;\n"
+    "    y[i:BLOCK] = x[i:BLOCK];\n"
+    "}\n"
+    "kernel read(i64 n, constexpr i64 BLOCK = 4096, i32 y[cdiv(n, BLOCK)], const i32 x[n])\n"
+    "    grid(cdiv(n, BLOCK))\n"
+    "{\n"
+    "    i64 p = program_id(0);\n"
+    "    y[p] = max(x[p * BLOCK:BLOCK]);\n"
+    "}\n";
+
+bool kl_bench_why(struct kl_msg *m, const char *what, kiln_status st, kiln_diags *d)
+{
+    const char *text = kiln_status_text(st);
+    for (size_t i = 0; i < kiln_diags_count(d); i++)
+        if (kiln_diags_at(d, i)->severity == KILN_ERROR) {
+            text = kiln_diags_at(d, i)->text;
+            break;
+        }
+    kl_msg(m, kl_rc_of(st), "%s: %.*s", what, (int)strcspn(text, "\n"), text);
+    kiln_diags_free(d);
+    return false;
+}
+
+/* ---- launches of the two kernels ---- */
+
+enum which { COPY, READ };
+enum { LEAST_BLOCK = 1024, FLUSH_BLOCK = 4096, FEW = 64 };
+
+static bool launch(struct kl_bdev *d, enum which w, int64_t n, int64_t block, struct kl_msg *m)
+{
+    kiln_kernel *k = kiln_module_at(d->mod, w);
+    int64_t shape = n, parts = (n + block - 1) / block;
+    kiln_diags *diags = NULL;
+    kiln_arg a[3] = {{.name = "x", .kind = KILN_ARG_TENSOR}, {.name = "y", .kind = KILN_ARG_TENSOR},
+                     {.name = "BLOCK", .kind = KILN_ARG_INT, .u = {.i = block}}};
+    bool few = n <= FEW;
+    a[0].u.tensor = (kiln_tensor){.data = kiln_buffer_data(few ? d->few[0] : d->big[0]), .dtype = KILN_I32, .ndim = 1,
+                                  .shape = &shape, .flags = KILN_TENSOR_DEVICE};
+    a[1].u.tensor = a[0].u.tensor;
+    a[1].u.tensor.data = kiln_buffer_data(few ? d->few[1] : w == COPY ? d->big[1] : d->sums);
+    a[1].u.tensor.shape = w == COPY ? &shape : &parts;
+    kiln_status st = kiln_launch(k, NULL, a, 3, &diags);
+    if (st)
+        return kl_bench_why(m, w == COPY ? "the copy kernel" : "the read kernel", st, diags);
+    kiln_diags_free(diags);
+    return true;
+}
+
+/* ---- opening ---- */
+
+/* The last cache of the first core.  sysconf is asked second: on some processors it adds up the
+ * caches of all parts of the chip. */
+static uint64_t host_cache(void)
+{
+    uint64_t best = 0;
+    for (int i = 0; i < 8; i++) {
+        char path[80], unit = 0;
+        unsigned long long v = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        FILE *f = fopen(path, "r");
+        if (f && fscanf(f, "%llu%c", &v, &unit) >= 1) {
+            v <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
+            best = v > best ? v : best;
+        }
+        if (f)
+            fclose(f);
+    }
+    long l3 = -1;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    l3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    return best ? best : l3 > 0 ? (uint64_t)l3 : 32 * MIB;
+}
+
+/* Random bits, repeated: no hardware that compresses or sees equal lines gets an easier task. */
+static bool fill(struct kl_bdev *d, struct kl_msg *m)
+{
+    enum { PART = 1 << 20 };
+    uint32_t *host = kl_xalloc(PART);
+    kiln_diags *diags = NULL;
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; i < PART / 16; i++)
+        kl_philox(3, i, host + 4 * (size_t)i);
+    for (uint64_t at = 0; at < d->ceiling_bytes && !st; at += PART) {
+        uint64_t n = d->ceiling_bytes - at < PART ? d->ceiling_bytes - at : PART;
+        for (int k = 0; k < 2 && !st; k++)
+            st = kiln_buffer_upload(d->big[k], (size_t)at, host, (size_t)n, NULL, &diags);
+    }
+    free(host);
+    return !st || kl_bench_why(m, "filling an array", st, diags);
+}
+
+/* The large arrays, when they are first needed. */
+static bool need_arrays(struct kl_bdev *d, struct kl_msg *m)
+{
+    kiln_diags *diags = NULL;
+    uint64_t left = 0;
+    if (d->sums)
+        return true;
+    d->ceiling_bytes = 4 * d->cache_bytes;
+    kiln_memory_info(d->s.ctx, &left, NULL, NULL);
+    if (left && d->ceiling_bytes > left / 8)
+        d->ceiling_bytes = left / 8;
+    d->ceiling_bytes -= d->ceiling_bytes % 65536;
+    d->ceiling_bytes += d->ceiling_bytes ? 0 : 65536;
+    kiln_status st = KILN_OK;
+    for (int i = 0; i < 2 && !st; i++)
+        st = kiln_buffer_alloc(d->s.ctx, (size_t)d->ceiling_bytes, &d->big[i], &diags);
+    if (!st)
+        st = kiln_buffer_alloc(d->s.ctx, (size_t)(d->ceiling_bytes / LEAST_BLOCK), &d->sums, &diags);
+    return st ? kl_bench_why(m, "preparing the device", st, diags) : fill(d, m);
+}
+
+bool kl_bdev_flush(struct kl_bdev *d, struct kl_msg *m)
+{
+    if (!need_arrays(d, m))
+        return false;
+    uint64_t bytes = 2 * d->cache_bytes < d->ceiling_bytes ? 2 * d->cache_bytes : d->ceiling_bytes;
+    return launch(d, READ, (int64_t)(bytes / 4), FLUSH_BLOCK, m);
+}
+
+static kiln_status plug(struct kl_bdev *d, kiln_diags **diags)
+{
+    return kiln_buffer_copy(d->big[1], 0, d->big[0], 0, (size_t)(d->ceiling_bytes / 4), NULL, diags);
+}
+
+/* What one plug takes; the second one counts. */
+static bool time_plug(struct kl_bdev *d, struct kl_msg *m)
+{
+    kiln_diags *diags = NULL;
+    kiln_status st = KILN_OK;
+    for (int i = 0; i < 2 && !st; i++) {
+        st = kiln_event_record(d->ev[0], NULL, &diags);
+        if (!st)
+            st = plug(d, &diags);
+        if (!st)
+            st = kiln_event_record(d->ev[1], NULL, &diags);
+        if (!st)
+            st = kiln_event_sync(d->ev[1], &diags);
+        if (!st)
+            st = kiln_event_elapsed(d->ev[0], d->ev[1], &d->plug_ms, &diags);
+    }
+    d->plug_ms = d->plug_ms > 1e-3 ? d->plug_ms : 1e-3;
+    return !st || kl_bench_why(m, "a copy on the device", st, diags);
+}
+
+bool kl_bdev_busy(struct kl_bdev *d, double ms, struct kl_msg *m)
+{
+    if (!need_arrays(d, m) || (!(d->plug_ms > 0) && !time_plug(d, m)))
+        return false;
+    for (double t = 0; t < ms; t += d->plug_ms) {
+        kiln_diags *diags = NULL;
+        kiln_status st = plug(d, &diags);
+        if (st)
+            return kl_bench_why(m, "a copy on the device", st, diags);
+        kiln_diags_free(diags);
+    }
+    return true;
+}
+
+static bool make(struct kl_bdev *d, struct kl_msg *m)
+{
+    kiln_diags *diags = NULL;
+    kiln_status st = KILN_OK;
+    if (d->kind == KILN_DEVICE_INTERP || d->kind == KILN_DEVICE_SIM)
+        d->cache_bytes = 16 << 10; /* nobody asks for the bandwidth of an interpreter */
+    for (int i = 0; i < 2 && !st; i++)
+        st = kiln_buffer_alloc(d->s.ctx, FEW * 4, &d->few[i], &diags);
+    for (int i = 0; i < 2 * KL_BURST && !st && d->cuda; i++)
+        st = kiln_event_create(d->s.ctx, &d->ev[i], &diags);
+    if (!st)
+        st = kiln_compile(d->s.ctx, "ceilings", source, sizeof source - 1, &d->mod, &diags);
+    return !st || kl_bench_why(m, "preparing the device", st, diags);
+}
+
+/* The least time of a launch that copies next to nothing. */
+static bool calibrate(struct kl_bdev *d, struct kl_msg *m)
+{
+    kiln_diags *diags = NULL;
+    double best = 1e9;
+    for (int i = 0; i < 200; i++) {
+        double t = kl_bench_now(NULL);
+        if (!launch(d, COPY, FEW, LEAST_BLOCK, m))
+            return false;
+        t = kl_bench_now(NULL) - t;
+        best = t < best ? t : best;
+        if (best > 1e-3 && i > 3)
+            break;
+    }
+    d->empty_ns = best * 1e9;
+    kiln_status st = kiln_sync(d->s.ctx, &diags);
+    return !st || kl_bench_why(m, "a small launch", st, diags);
+}
+
+int kl_bdev_open(struct kl_bdev *d, const struct kl_opts *o, const char *name, bool pin)
+{
+    kiln_device kind;
+    struct kl_msg m = {0};
+    *d = (struct kl_bdev){.name = kl_xstrndup(name, strlen(name)), .o = *o};
+    d->opt = d->o.opt = kl_xalloc((o->nopt + 1) * sizeof *d->opt);
+    memcpy(d->opt, o->opt, o->nopt * sizeof *d->opt);
+    for (size_t i = 0; i < o->nopt; i++) /* kl_session_open looks there for the number of a GPU */
+        if (d->opt[i].id == KL_OPT_devices) {
+            d->opt[i].id = KL_OPT_device;
+            d->opt[i].val = d->name;
+        }
+    int32_t index = 0;
+    int rc = kl_parse_device(name, &kind, &index);
+    if (rc)
+        return rc;
+    double t = kl_bench_now(NULL);
+    rc = kl_session_open(&d->s, &d->o, kind, 0, false);
+    d->start_ms = (kl_bench_now(NULL) - t) * 1e3;
+    if (rc)
+        return rc;
+    d->kind = kiln_context_device(d->s.ctx);
+    d->label = strcmp(name, "auto") != 0            ? d->name
+               : d->kind == KILN_DEVICE_CPU         ? "cpu"
+                                                    : "interp";
+    d->cuda = d->kind == KILN_DEVICE_CUDA;
+    d->cache_bytes = d->cuda ? kiln_context_device_info(d->s.ctx)->l2_bytes : host_cache();
+    d->cache_name = d->cuda ? "L2 cache" : "last-level cache";
+    kl_watch_open(&d->watch, d->kind, index);
+    if (!make(d, &m) || !calibrate(d, &m))
+        return kl_fail(m.rc, "%s", m.text);
+    if (pin && !d->cuda)
+        kl_pin_threads();
+    return 0;
+}
+
+void kl_bdev_close(struct kl_bdev *d)
+{
+    for (int i = 0; i < 2 * KL_BURST; i++)
+        kiln_event_free(d->ev[i]);
+    for (int i = 0; i < 2; i++) {
+        kiln_buffer_free(d->big[i]);
+        kiln_buffer_free(d->few[i]);
+    }
+    kiln_buffer_free(d->sums);
+    kiln_module_free(d->mod);
+    kl_watch_close(&d->watch);
+    kl_session_close(&d->s);
+    free(d->copy_ms);
+    free(d->read_ms);
+    free(d->opt);
+    free(d->name);
+}
+
+/* ---- the ceilings ---- */
+
+struct ceiling {
+    struct kl_bdev *d;
+    enum which which;
+    int64_t block;
+};
+
+static bool take(void *user, size_t n, double *ms, struct kl_msg *m)
+{
+    struct ceiling *c = user;
+    struct kl_bdev *d = c->d;
+    int64_t count = (int64_t)(d->ceiling_bytes / 4);
+    kiln_diags *diags = NULL;
+    kiln_status st = KILN_OK;
+    for (size_t i = 0; i < n && !st; i++) {
+        double t = kl_bench_now(NULL);
+        if (d->cuda)
+            st = kiln_event_record(d->ev[2 * i], NULL, &diags);
+        if (!st && !launch(d, c->which, count, c->block, m))
+            return false;
+        if (d->cuda && !st)
+            st = kiln_event_record(d->ev[2 * i + 1], NULL, &diags);
+        ms[i] = (kl_bench_now(NULL) - t) * 1e3;
+    }
+    if (d->cuda && !st)
+        st = kiln_sync(d->s.ctx, &diags);
+    for (size_t i = 0; i < n && d->cuda && !st; i++)
+        st = kiln_event_elapsed(d->ev[2 * i], d->ev[2 * i + 1], &ms[i], &diags);
+    return !st || kl_bench_why(m, "the ceiling", st, diags);
+}
+
+bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_msg *m)
+{
+    const int64_t blocks[2] = {d->cuda ? 1024 : 16384, 4096};
+    struct ceiling c[4];
+    struct kl_lane lane[4] = {{0}};
+    struct kl_loop loop = {.rule = *rule, .now = kl_bench_now};
+    double ms[KL_BURST];
+    bool ok = need_arrays(d, m);
+    for (int i = 0; i < 4 && ok; i++) {
+        c[i] = (struct ceiling){d, i < 2 ? COPY : READ, blocks[i % 2]};
+        lane[i] = (struct kl_lane){.user = &c[i], .burst = d->cuda ? 8 : 2, .take = take};
+        ok = ok && take(&c[i], 2, ms, m);
+    }
+    if (ok)
+        kl_loop_run(&loop, lane, 4);
+    for (int k = 0; k < 2 && ok; k++) {
+        struct kl_lane *a = &lane[2 * k], *b = &lane[2 * k + 1];
+        if (a->stop == KL_STOP_FAILED || b->stop == KL_STOP_FAILED) {
+            *m = a->stop == KL_STOP_FAILED ? a->why : b->why;
+            ok = false;
+            break;
+        }
+        struct kl_lane *best = kl_stats_median(a->ms, a->n) <= kl_stats_median(b->ms, b->n) ? a : b;
+        double **keep = k ? &d->read_ms : &d->copy_ms;
+        struct kl_summary_stats *s = k ? &d->read : &d->copy;
+        *keep = best->ms;
+        best->ms = NULL;
+        kl_stats_summarize(*keep, best->n, s);
+        *(k ? &d->read_gbs : &d->copy_gbs) =
+            (double)d->ceiling_bytes * (k ? 1 : 2) / (s->median * 1e6);
+    }
+    for (int i = 0; i < 4; i++)
+        free(lane[i].ms);
+    return ok;
+}

@@ -1,0 +1,224 @@
+/* benchjson.c - reports as JSON, and reading one as a baseline.  docs/bench.md describes
+ * "kiln.bench/1"; times are milliseconds. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bench.h"
+
+static json_t *number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *text_or_null(const char *s)
+{
+    return s && *s ? json_string(s) : json_null();
+}
+
+static void set(json_t *o, const char *key, json_t *v)
+{
+    json_object_set_new(o, key, v);
+}
+
+/* ---- writing ---- */
+
+static json_t *series(const struct kl_row *r, int w, bool samples)
+{
+    const struct kl_summary_stats *s = &r->stat[w];
+    json_t *o = json_object();
+    set(o, "median", number(s->median));
+    set(o, "ci", json_pack("[o, o]", number(s->ci.lo), number(s->ci.hi)));
+    set(o, "min", number(s->min));
+    set(o, "p95", number(s->p95));
+    set(o, "noise", number(s->noise));
+    set(o, "samples", json_integer((json_int_t)s->n));
+    set(o, "dropped", json_integer((json_int_t)r->dropped[w]));
+    set(o, "stop", json_string(kl_stop_name(r->stop[w])));
+    if (samples && s->sample) {
+        json_t *a = json_array();
+        for (size_t i = 0; i < s->n; i++)
+            json_array_append_new(a, number(s->sample[i]));
+        set(o, "sorted", a);
+    }
+    return o;
+}
+
+static json_t *versus(const struct kl_versus *v)
+{
+    return json_pack("{s:o, s:[o, o], s:s}", "ratio", number(v->ratio), "ci", number(v->ci.lo),
+                     number(v->ci.hi), "state", kl_state_name(v->state));
+}
+
+static json_t *code(const struct kl_row *r)
+{
+    const kiln_spec_info *i = &r->info;
+    return json_pack("{s:[I, I, I], s:i, s:i, s:i, s:i, s:i, s:i}", "grid", (json_int_t)i->grid[0],
+                     (json_int_t)i->grid[1], (json_int_t)i->grid[2], "threads", (int)i->cta_threads,
+                     "registers", (int)i->registers, "spill_bytes", (int)i->local_bytes,
+                     "shared_bytes", (int)i->shared_bytes, "blocks_per_sm", (int)i->ctas_per_sm,
+                     "cluster", (int)i->cluster);
+}
+
+static json_t *end_to_end(const struct kl_e2e *e)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start", number(e->start_ms),
+                     "front_end", number(e->front_ms), "compile_cold", number(e->cold_ms),
+                     "compile_warm", number(e->warm_ms), "load", number(e->load_ms), "to_device",
+                     number(e->up_ms), "first_launch", number(e->first_ms), "launch",
+                     number(e->kernel_ms), "from_device", number(e->down_ms));
+}
+
+static json_t *row(const struct kl_row *r, bool samples)
+{
+    json_t *o = json_object();
+    set(o, "kernel", json_string(r->kernel));
+    set(o, "setting", json_string(r->setting ? r->setting : ""));
+    set(o, "shape", json_string(r->shape ? r->shape : ""));
+    set(o, "point", json_string(r->point ? r->point : ""));
+    set(o, "device", json_string(r->device));
+    set(o, "peer", json_boolean(r->peer));
+    set(o, "check", text_or_null(r->check));
+    set(o, "note", text_or_null(r->note));
+    set(o, "failed", json_boolean(r->failed));
+    set(o, "skipped", json_boolean(r->skipped));
+    if (r->failed || r->skipped)
+        return o;
+    for (int w = 0; w < 2; w++)
+        if (r->has[w])
+            set(o, w ? "warm" : "cold", series(r, w, samples));
+    if (r->has[0]) {
+        set(o, "cold_by", json_string(r->cold_by));
+        set(o, "copies", json_integer((json_int_t)r->copies));
+    }
+    set(o, "clock", json_pack("[o, o]", r->clock[0] < 0 ? json_null() : number(r->clock[0]),
+                              r->clock[1] < 0 ? json_null() : number(r->clock[1])));
+    set(o, "bytes", json_integer((json_int_t)r->bytes));
+    set(o, "flops", r->flops > 0 ? number(r->flops) : json_null());
+    set(o, "gbs", number(r->gbs));
+    set(o, "gflops", r->flops > 0 ? number(r->gflops) : json_null());
+    set(o, "copy_share", r->of_copy > 0 ? number(r->of_copy) : json_null());
+    set(o, "read_share", r->of_read > 0 ? number(r->of_read) : json_null());
+    set(o, "launch_ns", r->launch_ns > 0 ? number(r->launch_ns) : json_null());
+    set(o, "vs", r->has_vs ? versus(&r->vs) : json_null());
+    set(o, "baseline", r->has_base ? versus(&r->base) : json_null());
+    if (!r->peer)
+        set(o, "code", code(r));
+    if (r->e2e.done)
+        set(o, "end_to_end", end_to_end(&r->e2e));
+    return o;
+}
+
+static json_t *device(const struct kl_bdev *d)
+{
+    const kiln_device_info *i = kiln_context_device_info(d->s.ctx);
+    json_t *o = json_object();
+    set(o, "device", json_string(d->label));
+    set(o, "name", json_string(i->name));
+    set(o, "threads", json_integer((json_int_t)kiln_context_threads(d->s.ctx)));
+    set(o, "multiprocessors", json_integer(d->cuda ? i->sms : 0));
+    set(o, "driver", json_integer(i->driver));
+    set(o, "cache_bytes", json_integer((json_int_t)d->cache_bytes));
+    set(o, "copy_gbs", d->copy_gbs > 0 ? number(d->copy_gbs) : json_null());
+    set(o, "read_gbs", d->read_gbs > 0 ? number(d->read_gbs) : json_null());
+    set(o, "empty_launch_ns", number(d->empty_ns));
+    set(o, "full_mhz", d->watch.full_mhz > 0 ? number(d->watch.full_mhz) : json_null());
+    set(o, "governor", text_or_null(d->watch.governor));
+    set(o, "turbo", text_or_null(d->watch.turbo));
+    set(o, "throttle", d->watch.throttle_known ? json_string(d->watch.throttle) : json_null());
+    return o;
+}
+
+char *kl_report_json(const struct kl_report *r, bool samples)
+{
+    json_t *root = json_object(), *devices = json_array(), *rows = json_array();
+    json_t *notes = json_array();
+    unsigned v = kiln_version();
+    char version[40];
+    snprintf(version, sizeof version, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+    set(root, "schema", json_string("kiln.bench/1"));
+    set(root, "kiln", json_string(version));
+    set(root, "build", json_string(kiln_build_id()));
+    for (size_t i = 0; i < r->ndev; i++)
+        json_array_append_new(devices, device(&r->dev[i]));
+    for (size_t i = 0; i < r->nrow; i++)
+        json_array_append_new(rows, row(&r->row[i], samples));
+    for (size_t i = 0; i < r->nnote; i++)
+        json_array_append_new(notes, json_string(r->note[i]));
+    set(root, "devices", devices);
+    set(root, "vs", text_or_null(r->vs_name));
+    set(root, "baseline", text_or_null(r->base_name));
+    set(root, "fail_on", r->fail_on >= 0 ? number(r->fail_on) : json_null());
+    set(root, "regressed", json_integer((json_int_t)r->regressed));
+    set(root, "failed", json_integer((json_int_t)r->failed));
+    set(root, "notes", notes);
+    set(root, "rows", rows);
+    char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9)), *out;
+    out = kl_xprintf("%s\n", text ? text : "{}");
+    free(text);
+    json_decref(root);
+    return out;
+}
+
+/* ---- reading ---- */
+
+bool kl_baseline_open(struct kl_baseline *b, const char *path, struct kl_msg *m)
+{
+    json_error_t e;
+    *b = (struct kl_baseline){0};
+    json_t *root = json_load_file(path, 0, &e);
+    if (!root)
+        return kl_msg(m, KL_RC_USAGE, "--baseline %s: %s", path, e.text);
+    const char *schema = json_string_value(json_object_get(root, "schema"));
+    if (!schema || strcmp(schema, "kiln.bench/1") != 0) {
+        json_decref(root);
+        return kl_msg(m, KL_RC_USAGE, "--baseline %s: it is no report of kiln bench (its schema is "
+                                      "not kiln.bench/1)", path);
+    }
+    b->root = root;
+    b->path = kl_xstrndup(path, strlen(path));
+    return true;
+}
+
+static bool is(const json_t *o, const char *key, const char *want)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s && strcmp(s, want ? want : "") == 0;
+}
+
+bool kl_baseline_find(const struct kl_baseline *b, const struct kl_row *r, int warm,
+                      struct kl_summary_stats *out, double **samples)
+{
+    json_t *rows = json_object_get(b->root, "rows"), *o;
+    size_t i;
+    *samples = NULL;
+    json_array_foreach(rows, i, o) {
+        json_t *s = json_object_get(o, warm ? "warm" : "cold");
+        if (!s || !is(o, "kernel", r->kernel) || !is(o, "setting", r->setting) ||
+            !is(o, "shape", r->shape) || !is(o, "point", r->point) || !is(o, "device", r->device))
+            continue;
+        json_t *ci = json_object_get(s, "ci"), *list = json_object_get(s, "sorted");
+        *out = (struct kl_summary_stats){
+            .median = json_number_value(json_object_get(s, "median")),
+            .min = json_number_value(json_object_get(s, "min")),
+            .ci = {json_number_value(json_array_get(ci, 0)), json_number_value(json_array_get(ci, 1))},
+            .n = (size_t)json_integer_value(json_object_get(s, "samples"))};
+        if (json_array_size(list)) {
+            out->n = json_array_size(list);
+            *samples = kl_xalloc(out->n * sizeof **samples);
+            for (size_t k = 0; k < out->n; k++)
+                (*samples)[k] = json_number_value(json_array_get(list, k));
+            kl_stats_summarize(*samples, out->n, out);
+        }
+        return out->n > 0 && out->median > 0;
+    }
+    return false;
+}
+
+void kl_baseline_close(struct kl_baseline *b)
+{
+    json_decref(b->root);
+    free(b->path);
+    *b = (struct kl_baseline){0};
+}

@@ -1,0 +1,89 @@
+/* benchloop.c - bursts of samples in turn, the stop rule, and what a slow clock spoils. */
+#include "cli/benchloop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BURST_MOST = 64 };
+
+struct work {
+    const struct kl_loop *loop;
+    double *sorted; /* a copy, for the rule */
+    size_t room;
+};
+
+/* The rule looks at sorted samples; the lane's stay in the order they came. */
+static void judge(struct work *w, struct kl_lane *l)
+{
+    if (w->room < l->n) {
+        w->room = 2 * l->n;
+        free(w->sorted);
+        w->sorted = kl_xalloc(w->room * sizeof *w->sorted);
+    }
+    if (l->n)
+        memcpy(w->sorted, l->ms, l->n * sizeof *l->ms);
+    kl_stats_sort(w->sorted, l->n);
+    if (w->loop->progress)
+        w->loop->progress(w->loop->user, l, kl_stats_error(w->sorted, l->n));
+    enum kl_stop s = kl_rule_stop(&w->loop->rule, w->sorted, l->n, l->spent);
+    /* Only slow samples, again and again: it will not get better. */
+    if (!s && l->dropped >= 50 && l->dropped > 4 * l->n)
+        s = KL_STOP_TIME;
+    if (s)
+        l->stop = s;
+}
+
+static void burst(struct work *w, struct kl_lane *l)
+{
+    const struct kl_rule *r = &w->loop->rule;
+    size_t n = l->burst < 1 ? 1 : l->burst > BURST_MOST ? BURST_MOST : l->burst;
+    double ms[BURST_MOST];
+    if (r->fixed && r->fixed > l->n && n > r->fixed - l->n)
+        n = r->fixed - l->n;
+    double start = w->loop->now(w->loop->user);
+    if (!l->take(l->user, n, ms, &l->why)) {
+        l->stop = KL_STOP_FAILED;
+        return;
+    }
+    l->spent += w->loop->now(w->loop->user) - start;
+    double share = l->clock ? l->clock(l->user) : -1;
+    if (l->clock_first < 0)
+        l->clock_first = share;
+    l->clock_last = share;
+    if (share >= 0 && share < KL_CLOCK_LEAST) {
+        l->dropped += n;
+    } else {
+        for (size_t i = 0; i < n && l->n < r->most; i++) {
+            l->ms = kl_xgrow(l->ms, sizeof *l->ms, l->n);
+            l->ms[l->n++] = ms[i];
+        }
+    }
+    if (!l->stop || l->stop == KL_STOP_PRECISION)
+        judge(w, l);
+}
+
+static bool going_on(const struct kl_lane *lane, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!lane[i].stop)
+            return true;
+    return false;
+}
+
+void kl_loop_run(const struct kl_loop *loop, struct kl_lane *lane, size_t n)
+{
+    struct work w = {.loop = loop};
+    for (size_t i = 0; i < n; i++)
+        lane[i].clock_first = lane[i].clock_last = -1;
+    while (going_on(lane, n))
+        for (size_t i = 0; i < n; i++) {
+            /* a count that was asked for is exact; time that is over does not come back */
+            bool over = lane[i].stop == KL_STOP_FAILED || lane[i].stop == KL_STOP_COUNT ||
+                        lane[i].stop == KL_STOP_TIME;
+            if (!over)
+                burst(&w, &lane[i]);
+        }
+    for (size_t i = 0; i < n; i++)
+        kl_stats_sort(lane[i].ms, lane[i].n);
+    free(w.sorted);
+}

@@ -1,0 +1,190 @@
+/* peerproc.c - a peer that is a program: one JSON object a line, in both directions.
+ *
+ * The child runs in a process group of its own and is ended with it.  An answer that does not come
+ * within five minutes (a compiler may be at work), that is no JSON, or a closed pipe ends the peer,
+ * not the benchmark. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/peer.h"
+
+enum { ANSWER_MS = 300000, LINE_MOST = 4 << 20 };
+
+static void child(const char *path, int in, int out, uint32_t threads)
+{
+    static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
+                                        "MKL_NUM_THREADS"};
+    char n[16];
+    char *argv[] = {(char *)path, NULL};
+    snprintf(n, sizeof n, "%u", threads);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        setenv(names[i], n, 1);
+    unsetenv("OPENBLAS_CORETYPE"); /* some systems set it to an older processor */
+    setpgid(0, 0);
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
+        _exit(126);
+    execv(path, argv);
+    _exit(127);
+}
+
+bool kl_proc_start(struct kl_proc *p, const char *path, uint32_t threads, struct kl_msg *m)
+{
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    const char *tmp = getenv("TMPDIR");
+    *p = (struct kl_proc){.to = -1, .from = -1};
+    signal(SIGPIPE, SIG_IGN); /* a peer that has ended is found by its answer */
+    p->dir = kl_xprintf("%s/kiln-peer-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+    if (!mkdtemp(p->dir))
+        return kl_msg(m, KL_RC_ENV, "%s: %s", p->dir, strerror(errno));
+    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
+        return kl_msg(m, KL_RC_ENV, "a pipe: %s", strerror(errno));
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        child(path, in[0], out[1], threads);
+    close(in[0]);
+    close(out[1]);
+    p->to = in[1];
+    p->from = out[0];
+    p->pid = pid;
+    return pid > 0 || kl_msg(m, KL_RC_ENV, "%s: %s", path, strerror(errno));
+}
+
+static bool say(struct kl_proc *p, const char *s, size_t n)
+{
+    while (n) {
+        ssize_t k = write(p->to, s, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k <= 0)
+            return false;
+        s += k;
+        n -= (size_t)k;
+    }
+    return true;
+}
+
+/* The next line, without its end; NULL: there is none. */
+static char *hear(struct kl_proc *p, struct kl_msg *m)
+{
+    for (;;) {
+        char *end = p->have ? memchr(p->buf, '\n', p->have) : NULL;
+        if (end) {
+            size_t n = (size_t)(end - p->buf);
+            char *line = kl_xstrndup(p->buf, n);
+            p->have -= n + 1;
+            memmove(p->buf, end + 1, p->have);
+            return line;
+        }
+        if (p->room - p->have < 4096) {
+            char *more = kl_xalloc(2 * p->room + 8192);
+            if (p->have)
+                memcpy(more, p->buf, p->have);
+            free(p->buf);
+            p->buf = more;
+            p->room = 2 * p->room + 8192;
+        }
+        struct pollfd f = {.fd = p->from, .events = POLLIN};
+        int ready = poll(&f, 1, ANSWER_MS);
+        if (ready < 0 && errno == EINTR)
+            continue;
+        ssize_t k = ready > 0 ? read(p->from, p->buf + p->have, p->room - p->have) : -1;
+        if (ready == 0 || k <= 0 || p->have > LINE_MOST) {
+            kl_msg(m, KL_RC_ENV, ready == 0 ? "it does not answer" : "it has ended");
+            return NULL;
+        }
+        p->have += (size_t)k;
+    }
+}
+
+void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m)
+{
+    char *text = json_dumps(question, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(question);
+    if (!text) {
+        kl_msg(m, KL_RC_INTERNAL, "a question that is no JSON");
+        return NULL;
+    }
+    bool ok = say(p, text, strlen(text)) && say(p, "\n", 1);
+    free(text);
+    char *line = ok ? hear(p, m) : NULL;
+    if (!ok)
+        kl_msg(m, KL_RC_ENV, "it has ended");
+    if (!line)
+        return NULL;
+    json_error_t e;
+    json_t *answer = json_loads(line, 0, &e);
+    if (!json_is_object(answer)) {
+        kl_msg(m, KL_RC_ENV, "it answered no JSON object: %.100s", line);
+        json_decref(answer);
+        answer = NULL;
+    }
+    free(line);
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    if (error) {
+        kl_msg(m, KL_RC_ENV, "%.*s", (int)strcspn(error, "\n"), error);
+        json_decref(answer);
+        return NULL;
+    }
+    return answer;
+}
+
+/* The arrays of a case lie in files 0.npy to 63.npy. */
+enum { FILES = 64 };
+
+void kl_proc_clear(struct kl_proc *p)
+{
+    for (int i = 0; p->dir && i < FILES; i++) {
+        char *path = kl_xprintf("%s/%d.npy", p->dir, i);
+        unlink(path);
+        free(path);
+    }
+    p->files = 0;
+}
+
+void kl_proc_end(struct kl_proc *p)
+{
+    if (p->pid > 0) {
+        say(p, "{\"do\":\"bye\"}\n", 13);
+        close(p->to);
+        for (int i = 0; i < 100 && waitpid((pid_t)p->pid, NULL, WNOHANG) == 0; i++)
+            poll(NULL, 0, 20);
+        kill(-(pid_t)p->pid, SIGKILL); /* it, or what it left behind */
+        waitpid((pid_t)p->pid, NULL, 0);
+        close(p->from);
+    }
+    kl_proc_clear(p);
+    if (p->dir)
+        rmdir(p->dir);
+    free(p->dir);
+    free(p->buf);
+    *p = (struct kl_proc){.to = -1, .from = -1};
+}
+
+bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path, struct kl_msg *m)
+{
+    char head[KL_NPY_HEADER];
+    uint32_t w = kl_elems[a->elem].bytes;
+    size_t n = kl_npy_header(a->elem, a->ndim, a->shape, head);
+    if (p->files == FILES)
+        return kl_msg(m, KL_RC_USAGE, "more than %d arrays", FILES);
+    *path = kl_xprintf("%s/%d.npy", p->dir, p->files++);
+    FILE *f = fopen(*path, "wb");
+    bool ok = f && fwrite(head, 1, n, f) == n;
+    if (ok && a->dense)
+        ok = fwrite(a->data, w, (size_t)a->count, f) == a->count;
+    for (uint64_t i = 0; ok && !a->dense && i < a->count; i++)
+        ok = fwrite(kl_arr_at(a, i), w, 1, f) == 1;
+    if (f && fclose(f))
+        ok = false;
+    return ok || kl_msg(m, KL_RC_ENV, "cannot write %s", *path);
+}
