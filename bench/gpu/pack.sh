@@ -7,8 +7,10 @@ set -eu
 DIR=${1:?usage: pack.sh DIR}
 O=${O:-build}
 mkdir -p "$DIR/b/bench/gpu" "$DIR/lib" "$DIR/tests"
-cp -r kernels bench examples "$DIR/"
+cp -r kernels bench examples include "$DIR/"
 cp -r tests/run tests/sweep "$DIR/tests/"
+mkdir -p "$DIR/b/bench/peers"
+"${CC:-cc}" -O2 -shared -fPIC -Iinclude bench/peers/cublas.c -o "$DIR/b/bench/peers/cublas.so" -ldl
 for p in kiln bench/gpu/kernels bench/gpu/launch; do
     strip -o "$DIR/b/$p" "$O/$p"
 done

@@ -638,8 +638,12 @@ static int run_case(struct bench *b, size_t i)
 
 /* ---- the command ---- */
 
-static void remark_clocks(struct bench *b)
+static void remark_machine(struct bench *b)
 {
+    const char *core = b->npeer ? getenv("OPENBLAS_CORETYPE") : NULL;
+    if (core)
+        add_note(b, kl_xprintf("OPENBLAS_CORETYPE=%.40s is set: OpenBLAS takes the processor for "
+                               "that one", core));
     for (size_t i = 0; i < b->ndev; i++) {
         struct kl_watch *w = &b->dev[i].watch;
         if (b->dev[i].cuda)
@@ -703,7 +707,7 @@ static int run(struct bench *b)
         rc = run_case(b, i);
     if (rc)
         return rc;
-    remark_clocks(b);
+    remark_machine(b);
     rc = write_reports(b);
     return rc ? rc : b->rep.failed || b->rep.regressed ? KL_RC_FINDINGS : KL_RC_OK;
 }

@@ -30,6 +30,7 @@ struct kl_subject {
     bool flush; /* the cache is flushed before each cold launch */
     struct kl_peerrun *peer; /* NULL: the kernel */
     double pause_s;
+    double once_s; /* a launch, by the host's clock */
     double *host_s;
     size_t nhost;
     size_t next; /* copy */

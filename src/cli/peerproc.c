@@ -28,7 +28,6 @@ static void child(const char *path, int in, int out, uint32_t threads)
     snprintf(n, sizeof n, "%u", threads);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         setenv(names[i], n, 1);
-    unsetenv("OPENBLAS_CORETYPE"); /* some systems set it to an older processor */
     setpgid(0, 0);
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
         _exit(126);

@@ -30,14 +30,14 @@ void kl_stats_sort(double *v, size_t n)
 double kl_stats_median(const double *v, size_t n)
 {
     if (!n)
-        return NAN;
+        return (double)NAN;
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
 double kl_stats_quantile(const double *v, size_t n, double p)
 {
     if (!n)
-        return NAN;
+        return (double)NAN;
     double at = p * (double)(n - 1);
     size_t i = (size_t)at;
     return i + 1 < n ? v[i] + (at - (double)i) * (v[i + 1] - v[i]) : v[n - 1];
@@ -55,7 +55,7 @@ double kl_stats_error(const double *v, size_t n)
 {
     double m = kl_stats_median(v, n);
     if (n < 6 || !(m > 0))
-        return INFINITY;
+        return (double)INFINITY;
     double half = 0.98 * sqrt((double)n), mid = (double)(n - 1) / 2;
     double lo = fmax(mid - half, 0), hi = fmin(mid + half, (double)(n - 1));
     double last = (double)(n - 1);
@@ -143,7 +143,7 @@ static double acceleration(const double *v, size_t n)
 struct kl_interval kl_stats_bca(const double *v, size_t n)
 {
     if (!n)
-        return (struct kl_interval){NAN, NAN};
+        return (struct kl_interval){(double)NAN, (double)NAN};
     if (n < 3 || v[0] == v[n - 1])
         return (struct kl_interval){v[0], v[n - 1]};
     double *boot = kl_xalloc(RESAMPLES * sizeof *boot), m = kl_stats_median(v, n), below = 0;
@@ -168,7 +168,7 @@ struct kl_interval kl_stats_bca(const double *v, size_t n)
 struct kl_interval kl_stats_ratio(const double *a, size_t na, const double *b, size_t nb)
 {
     if (!na || !nb)
-        return (struct kl_interval){NAN, NAN};
+        return (struct kl_interval){(double)NAN, (double)NAN};
     double *boot = kl_xalloc(RESAMPLES * sizeof *boot);
     uint32_t *count = kl_xalloc((na > nb ? na : nb) * sizeof *count);
     uint64_t seed = 2;
@@ -222,7 +222,7 @@ void kl_stats_summarize(double *v, size_t n, struct kl_summary_stats *out)
 struct kl_versus kl_stats_versus(const struct kl_summary_stats *now,
                                  const struct kl_summary_stats *ref)
 {
-    struct kl_versus v = {.ratio = NAN, .ci = {NAN, NAN}};
+    struct kl_versus v = {.ratio = (double)NAN, .ci = {(double)NAN, (double)NAN}};
     if (!now->n || !ref->n || !(now->median > 0) || !(ref->median > 0))
         return v;
     v.ratio = ref->median / now->median;

@@ -15,6 +15,7 @@
 #include "kiln.h"
 #include "kiln_dlpack.h"
 #include "kiln_nn.h"
+#include "kiln_peer.h"
 
 struct member {
     const char *name;
@@ -145,6 +146,24 @@ static void test_nn(void **state)
     CHECK_ALL(all);
 }
 
+/* ---- kiln_peer.h: a case grows at its end, the others never ---- */
+
+static void test_peer(void **state)
+{
+    static const struct member all[] = {
+        SIZE(kiln_peer_array, 48),         AT(kiln_peer_array, data, 8),
+        AT(kiln_peer_array, shape, 24),    AT(kiln_peer_array, strides, 32),
+        AT(kiln_peer_array, writes, 44),   SIZE(kiln_peer_scalar, 16),
+        SIZE(kiln_peer_case, 80),          AT(kiln_peer_case, kernel, 16),
+        AT(kiln_peer_case, threads, 32),   AT(kiln_peer_case, stream, 40),
+        AT(kiln_peer_case, nscalar, 72),   SIZE(kiln_peer, 48),
+        AT(kiln_peer, prepare, 24),        AT(kiln_peer, drop, 40),
+        IS(KILN_PEER_ABI, 1),
+    };
+    (void)state;
+    CHECK_ALL(all);
+}
+
 /* ---- numbers ---- */
 
 static void test_numbers(void **state)
@@ -177,7 +196,7 @@ int main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_results),
         cmocka_unit_test(test_dlpack),
-        cmocka_unit_test(test_nn),
+        cmocka_unit_test(test_nn), cmocka_unit_test(test_peer),
         cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,184 @@
+"""The protocol kiln.peer/1 of `kiln bench --peer PROGRAM` (docs/bench.md), for peers in Python.
+
+An adapter calls serve(name, version, find):
+
+    find(case) -> [(implementation, make), ...], or a text that says why there is none
+    make(arrays) -> (run, outputs)
+        arrays    {name: numpy array} of what the kernel reads; bf16 as uint16 (see case.dtype)
+        run()     computes once; everything else belongs before it
+        outputs() {name: numpy array} of what was computed
+
+make is called once for each copy of the arrays.  On a GPU give serve a Clock of CUDA events
+(CudaClock), and let make put the arrays on the device.
+"""
+import json
+import os
+import sys
+import time
+
+
+class Case:
+    """What is asked for: the kernel, its arrays without data, its scalars."""
+
+    def __init__(self, q):
+        self.kernel, self.file = q["kernel"], os.path.basename(q["file"])
+        self.device, self.device_index = q["device"], q["device_index"]
+        self.threads, self.cold_bytes, self.folder = q["threads"], q["cold_bytes"], q["folder"]
+        self.scalars = q["scalars"]
+        self.arrays = {a["name"]: a for a in q["arrays"]}
+
+    def dtype(self, name):
+        return self.arrays[name]["dtype"]
+
+    def dtypes(self):
+        return {a["dtype"] for a in self.arrays.values()}
+
+    def shape(self, name):
+        return tuple(self.arrays[name]["shape"])
+
+    def bytes(self):
+        size = {"bool": 1, "i8": 1, "u8": 1, "f8e4m3": 1, "f8e5m2": 1, "i16": 2, "u16": 2, "f16": 2,
+                "bf16": 2, "i32": 4, "u32": 4, "f32": 4, "i64": 8, "u64": 8, "f64": 8}
+        total = 0
+        for a in self.arrays.values():
+            n = size[a["dtype"]]
+            for d in a["shape"]:
+                n *= d
+            total += n
+        return total
+
+
+class HostClock:
+    """The monotonic clock around each run, which has ended when it returns."""
+
+    def __init__(self, case):
+        self.case, self.junk = case, None
+
+    def flush(self):
+        import numpy as np
+        if self.junk is None:
+            self.junk = np.random.default_rng(1).random(self.case.cold_bytes // 8)
+        self.junk.max()
+
+    def take(self, runs, flush):
+        ms = []
+        for run in runs:
+            if flush:
+                self.flush()
+            t = time.perf_counter()
+            run()
+            ms.append((time.perf_counter() - t) * 1e3)
+        return ms
+
+
+class CudaClock:
+    """Events of PyTorch around each run; the device is kept busy until all are queued."""
+
+    def __init__(self, case):
+        import torch
+        self.torch = torch
+        self.dev = torch.device("cuda", case.device_index)
+        self.junk = torch.randn(max(case.cold_bytes // 4, 1 << 24), device=self.dev)
+        self.other = torch.empty_like(self.junk)
+
+    def take(self, runs, flush):
+        torch = self.torch
+        pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
+                 for _ in runs]
+        torch.cuda.synchronize(self.dev)
+        for _ in range(8):
+            self.other.copy_(self.junk)
+        for run, (a, b) in zip(runs, pairs):
+            if flush:
+                self.junk.max()     # reading leaves nothing to be written back
+            a.record()
+            run()
+            b.record()
+        torch.cuda.synchronize(self.dev)
+        return [a.elapsed_time(b) for a, b in pairs]
+
+
+class Implementation:
+    """One implementation of a case, over copies of its arrays."""
+
+    def __init__(self, case, make, arrays, clock):
+        size = max(case.bytes(), 1)
+        self.n = case.cold_bytes // size + 1
+        self.flush = self.n > 48
+        self.n = 1 if self.flush else max(self.n, 2)
+        self.clock, self.next, self.case = clock, 0, case
+        self.copies = [make({k: v.copy() for k, v in arrays.items()}) for _ in range(self.n)]
+        for run, _ in self.copies:      # compile, first touch
+            run()
+
+    def result(self):
+        import numpy as np
+        run, outputs = self.copies[0]
+        run()
+        files = {}
+        for name, v in outputs().items():
+            files[name] = os.path.join(self.case.folder, "result_" + name + ".npy")
+            np.save(files[name], np.ascontiguousarray(v))
+        return files
+
+    def time(self, cold, n):
+        if not cold:
+            run = self.copies[0][0]
+            run()
+            return self.clock.take([run] * n, False)
+        order = [(self.next + i) % self.n for i in range(n)]
+        self.next = (self.next + n) % self.n
+        return self.clock.take([self.copies[i][0] for i in order], self.flush)
+
+
+class Server:
+    def __init__(self, name, version, find, clocks, ready):
+        self.name, self.version, self.find, self.clocks, self.ready = name, version, find, clocks, ready
+        self.impl, self.clock = [], None
+
+    def case(self, q):
+        import numpy as np
+        self.impl, self.clock = [], None
+        case = Case(q)
+        if case.device not in self.clocks:
+            return {"skip": "not on " + case.device}
+        found = self.find(case)
+        if isinstance(found, str):
+            return {"skip": found}
+        self.clock = self.clocks[case.device](case)
+        arrays = {k: np.load(a["path"]) for k, a in case.arrays.items() if a["reads"]}
+        self.impl = [Implementation(case, make, arrays, self.clock) for _, make in found]
+        return {"implementations": [name for name, _ in found]}
+
+    def answer(self, q):
+        if q["do"] == "hello":
+            if self.ready:
+                self.ready(q["threads"])
+            return {"name": self.name, "version": self.version}
+        if q["do"] == "case":
+            return self.case(q)
+        if q["do"] == "result":
+            return {"files": self.impl[q["implementation"]].result()}
+        return {"ms": self.impl[q["implementation"]].time(q["cold"], q["n"])}
+
+
+def serve(name, version, find, clocks=None, ready=None):
+    """Answer until `bye`.  ready(threads) is called once, before everything else."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)       # what a library prints must not stand among the answers
+    server = Server(name, version, find, clocks or {"cpu": HostClock}, ready)
+    for line in sys.stdin:
+        q = json.loads(line)
+        if q["do"] == "bye":
+            break
+        try:
+            answer = server.answer(q)
+        except Exception as e:      # whatever an implementation raises is its answer
+            answer = {"error": f"{type(e).__name__}: {e}"}
+        out.write(json.dumps(answer) + "\n")
+        out.flush()
+
+
+def missing(name, why):
+    """A peer whose library is not there still answers, so that the report says why."""
+    serve(name, "", lambda case: why, {"cpu": HostClock, "cuda": HostClock})

@@ -1,0 +1,54 @@
+# `kiln bench` on a GPU: the driver is the one of tests/fakecuda, whose events are always 20 us apart,
+# and NVML one that says what the environment tells it to.
+fake=$(dirname "$KILN")/tests/fakecuda
+[ -e "$fake/libcuda.so.1" ] || { echo "no fake driver is built" >&2; exit 77; }
+which cc >/dev/null || { echo "no C compiler" >&2; exit 77; }
+cat >nvml.c <<'C'
+#include <stdlib.h>
+static unsigned env(const char *name) { const char *s = getenv(name); return s ? (unsigned)atoi(s) : 0; }
+int nvmlInit_v2(void) { return env("NVML_FAIL") ? 1 : 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **out) { static int it; *out = &it; return i > 1; }
+int nvmlDeviceGetClockInfo(void *d, unsigned type, unsigned *mhz) { (void)d; *mhz = env("NVML_MHZ"); return type != 1; }
+int nvmlDeviceGetMaxClockInfo(void *d, unsigned type, unsigned *mhz) { (void)d; *mhz = 1980; return type != 1; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *d, unsigned long long *r) { (void)d; *r = env("NVML_WHY"); return 0; }
+C
+mkdir nvml
+cc -shared -fPIC nvml.c -o nvml/libnvidia-ml.so.1
+cat >k.kiln <<'K'
+kernel one(i64 n, type T = f32, T y[n], const T x[n], constexpr i64 B = 256) grid(cdiv(n, B))
+{
+    i64 i = program_id(0) * B;
+    y[i:B] = 2 * x[i:B];
+}
+kernel grow(i64 n, f32 x[n], constexpr i64 B = 256) grid(cdiv(n, B))
+{
+    i64 i = program_id(0) * B;
+    x[i:B] += 1;
+}
+K
+gpu() { LD_LIBRARY_PATH=$fake "$KILN" bench --device cuda --samples 20 --measure cold,warm "$@" 2>&1; }
+echo "== rows"
+gpu k.kiln:one 'x={n}:f32' --sweep n=1000,100000 --format csv | cut -d, -f1,3-5,7-17
+gpu k.kiln:one 'x={n}:f32' --sweep n=1000,100000 | grep ^cold
+gpu k.kiln:grow x=50000:f32 --format json | grep -E '"(cold_by|copies|check|median|state)"'
+gpu k.kiln:one k.kiln:grow x=1000:f32 --measure warm -D B=128,256 --format csv | cut -d, -f1-3,8,23-26
+gpu k.kiln:one x=3000:f32 --device cuda,sim --format csv | cut -d, -f1-7,31
+echo "== a baseline"
+gpu k.kiln:one x=1000:f32 --save a.json -o none.txt
+gpu k.kiln:one x=1000:f32 --baseline a.json --fail-on 1% --format csv | cut -d, -f1,7,27-30
+sed 's/"median": 0.0[0-9]*/"median": 0.01/; s/^\( *\)0\.01999*[0-9]*/\10.01/; s/^\( *\)0\.02[0-9]*/\10.01/' a.json >b.json
+gpu k.kiln:one x=1000:f32 --baseline b.json --fail-on 1% --format csv | cut -d, -f1,7,27-30
+gpu k.kiln:one x=1000:f32 --baseline b.json --fail-on 1% >/dev/null
+echo "rc $?"
+gpu k.kiln:one x=1000:f32 --baseline b.json --fail-on 120% >/dev/null
+echo "rc $?"
+echo "== the clock"
+clock() { LD_LIBRARY_PATH=$fake:$PWD/nvml NVML_MHZ=$1 NVML_WHY=$2 "$KILN" bench --device cuda \
+    --samples 20 --measure warm k.kiln:one x=1000:f32 2>&1 | grep -vE '^(device|kernel|checked|$)' |
+    sed -E 's/; a launch.*//; s/[0-9.]+ ns *$/#/'; }
+clock 1980 0
+clock 1485 36
+clock 1484 4
+LD_LIBRARY_PATH=$fake:$PWD/nvml NVML_FAIL=1 "$KILN" bench --device cuda --samples 3 --measure warm \
+    k.kiln:one x=1000:f32 | grep -o 'clock unknown; throttling: unknown'

@@ -1,0 +1,95 @@
+# `kiln bench --peer`: a shared library, programs, and what they may do wrong.
+cat >k.kiln <<'K'
+kernel one(i64 n, type T = f32, T y[n], const T x[n], constexpr i64 B = 256) grid(cdiv(n, B))
+{
+    i64 i = program_id(0) * B;
+    y[i:B] = 2 * x[i:B];
+}
+kernel grow(i64 n, f32 x[n]) grid(n) { i64 i = program_id(0); x[i] += 1; }
+K
+cat >peer.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include "kiln_peer.h"
+static void *prepare(const kiln_peer_case *c, char *why, size_t n)
+{
+    kiln_peer_case *s = malloc(sizeof *s + 2 * sizeof *c->array);
+    if (c->narray != 2 || c->array[0].dtype != KILN_F32 || c->nscalar != 2) {
+        snprintf(why, n, "only f32, and %d threads", (int)c->threads);
+        free(s);
+        return NULL;
+    }
+    *s = *c;
+    kiln_peer_array *a = (kiln_peer_array *)(s + 1);
+    a[0] = c->array[0];
+    a[1] = c->array[1];
+    s->array = a;
+    return s;
+}
+static int run(void *state, float factor)
+{
+    const kiln_peer_case *c = state;
+    const float *x = NULL;
+    float *y = NULL;
+    for (int i = 0; i < 2; i++)
+        if (c->array[i].writes)
+            y = c->array[i].data;
+        else
+            x = c->array[i].data;
+    for (int64_t i = 0; i < c->array[0].shape[0]; i++)
+        y[i] = factor * x[i];
+    return 0;
+}
+static int right(void *s) { return run(s, 2); }
+static int wrong(void *s) { return run(s, 3); }
+static int broken(void *s) { (void)s; return 7; }
+const kiln_peer *kiln_peer_get(uint32_t abi, size_t i)
+{
+    static const kiln_peer p[] = {{sizeof *p, "right", "1", prepare, right, free},
+                                  {sizeof *p, "wrong", "1", prepare, wrong, free},
+                                  {sizeof *p, "broken", "1", prepare, broken, free}};
+    return abi == KILN_PEER_ABI && i < 3 ? &p[i] : NULL;
+}
+C
+which cc >/dev/null || { echo "no C compiler" >&2; exit 77; }
+cc -O1 -shared -fPIC -I"$SRC/include" peer.c -o peer.so || exit 1
+echo 'int kiln_peer_nothing(void); int kiln_peer_nothing(void) { return 0; }' >none.c
+cc -shared -fPIC none.c -o none.so
+program() { # program NAME LINE...: answers one line to each question
+    printf '#!/bin/sh\n' >$1
+    name=$1
+    shift
+    for l; do printf "read -r q; echo '%s'\n" "$l" >>$name; done
+    chmod +x $name
+}
+hello='{"name": "sh", "version": "1"}'
+program skips "$hello" '{"skip": "not today"}'
+program ends
+program mute "$hello"
+program noise 'Welcome!'
+program nameless '{"version": 1}'
+program errs "$hello" '{"error": "out of paper"}'
+program few "$hello" '{"implementations": ["a"]}' '{"files": {}}'
+b() { "$KILN" bench --device interp --samples 3 --measure cold,warm --format csv "$@" 2>&1 | cut -d, -f1,5-7,14,16,31-; }
+b k.kiln:one x=1000:f32 --peer peer.so --threads 2 |
+    sed -E 's/for [0-9.e+-]+ of/for # of/'
+"$KILN" bench --device interp --samples 3 --measure warm k.kiln:one x=1000:f32 --peer peer.so >/dev/null
+echo "rc $?"
+b k.kiln:one x=1000:f16 --peer ./peer.so --threads 2
+b k.kiln:grow x=1000:f32 --peer ./peer.so
+for p in skips ends mute noise nameless errs few; do
+    b k.kiln:one x=1000:f32 --peer $p | tail -1
+done
+b k.kiln:one x=1000:f32 --peer none.so
+# what numpy computes, where it is
+if python3 -c 'import numpy' 2>/dev/null; then
+    b k.kiln:one x=1000:f32 --peer "$SRC/bench/peers/numpy_peer.py" | tail -1
+    b "$SRC/kernels/softmax.kiln:softmax" x=30x40:f32 --peer "$SRC/bench/peers/numpy_peer.py" |
+        tail -2 | sed -E 's/for [0-9.e+-]+ of/for # of/'
+else
+    echo 'numpy,interp,1,skipped,0,,,it does not do this kernel'
+    for m in cold warm; do
+        echo "numpy,interp,1,$m,3,count,the kernel's result but for # of its RMS,"
+    done
+fi
+ls -d "${TMPDIR:-/tmp}"/kiln-peer-* 2>/dev/null | wc -l
