@@ -57,7 +57,8 @@ typedef struct kiln_peer {
     const char *name, *version; /* "openblas", "0.3.21" */
     /* Everything that is not to be timed: handles, descriptions, workspace, packing of constants.
      * NULL: it does not do this case, and why, of n bytes, says so.  One case is prepared several
-     * times with other addresses, so that the arrays come from memory and not from a cache. */
+     * times with other addresses, so that the arrays come from memory and not from a cache.  The case
+     * and its lists live during this call; arrays, shapes and strides until drop. */
     void *(*prepare)(const kiln_peer_case *c, char *why, size_t n);
     /* The whole of the computation, once; on a GPU it may be queued.  0, or an error. */
     int (*run)(void *state);

@@ -13,6 +13,7 @@ make is called once for each copy of the arrays.  On a GPU give serve a Clock of
 """
 import json
 import os
+import shutil
 import sys
 import time
 
@@ -166,17 +167,20 @@ def serve(name, version, find, clocks=None, ready=None):
     """Answer until `bye`.  ready(threads) is called once, before everything else."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)       # what a library prints must not stand among the answers
-    server = Server(name, version, find, clocks or {"cpu": HostClock}, ready)
+    server, folder = Server(name, version, find, clocks or {"cpu": HostClock}, ready), None
     for line in sys.stdin:
         q = json.loads(line)
         if q["do"] == "bye":
-            break
+            return
+        folder = q.get("folder", folder)
         try:
             answer = server.answer(q)
         except Exception as e:      # whatever an implementation raises is its answer
             answer = {"error": f"{type(e).__name__}: {e}"}
         out.write(json.dumps(answer) + "\n")
         out.flush()
+    if folder:      # Kiln ended without a word: nobody else removes the arrays
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def missing(name, why):

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/benchrun.h"
@@ -148,6 +149,9 @@ static int read_options(struct bench *b)
     b->flops = kl_opt(b->o, KL_OPT_flops);
     b->pin = kl_opt_given(b->o, KL_OPT_pin);
     b->tty = isatty(2);
+    struct winsize w;
+    if (isatty(1) && !kl_opt_given(b->o, KL_OPT_report_to) && ioctl(1, TIOCGWINSZ, &w) == 0)
+        b->rep.width = w.ws_col;
     if (format && !kl_format_parse(format, &b->format))
         return kl_fail(KL_RC_USAGE, "--format %s: there are text, json, csv and md", format);
     if (kl_opt_given(b->o, KL_OPT_tol) && !kl_opt_given(b->o, KL_OPT_verify))
@@ -206,6 +210,9 @@ static int open_peers(struct bench *b)
             b->peer = kl_xgrow(b->peer, sizeof *b->peer, b->npeer);
             if (!kl_peer_open(&b->peer[b->npeer++], b->o->opt[i].val, &m))
                 return kl_fail(m.rc, "%s", m.text);
+            if (b->pin && b->peer[b->npeer - 1].lib)
+                return kl_fail(KL_RC_USAGE, "--pin and --peer %s: the threads of a library would "
+                                            "all stay on the core of the first one", b->o->opt[i].val);
         }
     return 0;
 }
@@ -287,7 +294,7 @@ static struct kl_subject *add_subject(struct bench *b, struct kl_source *src,
     *s = (struct kl_subject){.dev = src->dev, .src = src};
     s->row.device = kl_xstrndup(src->dev->label, strlen(src->dev->label));
     s->row.point = point_text(point, b->sweep, b->nsweep, false);
-    s->row.setting = point_text(set, b->set, b->nset, true);
+    s->row.setting = set ? point_text(set, b->set, b->nset, true) : NULL; /* a peer has none */
     return s;
 }
 
@@ -371,10 +378,7 @@ static int make_kernels(struct bench *b, const struct kl_point *point)
 static void left_out(struct bench *b, struct kl_source *src, const struct kl_point *point,
                      const struct kl_peer *p, const char *why)
 {
-    static const struct kl_point none = {0};
-    struct kl_subject *s = add_subject(b, src, point, &none);
-    free(s->row.setting);
-    s->row.setting = NULL;
+    struct kl_subject *s = add_subject(b, src, point, NULL);
     s->row.peer = s->row.skipped = true;
     s->row.kernel = kl_xprintf("%s", p->name ? p->name : p->path);
     s->row.note = kl_xprintf("%s", why);
@@ -383,13 +387,10 @@ static void left_out(struct bench *b, struct kl_source *src, const struct kl_poi
 static void one_peer(struct bench *b, size_t of, const struct kl_point *point,
                      struct kl_peerrun *run)
 {
-    static const struct kl_point none = {0};
     struct kl_msg m = {0};
     double error;
-    struct kl_subject *s = add_subject(b, b->subject[of].src, point, &none);
+    struct kl_subject *s = add_subject(b, b->subject[of].src, point, NULL);
     const struct kl_subject *k = &b->subject[of];
-    free(s->row.setting);
-    s->row.setting = NULL;
     s->peer = kl_xalloc(sizeof *s->peer);
     *s->peer = *run;
     s->row.peer = true;

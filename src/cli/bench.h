@@ -32,6 +32,8 @@ void kl_watch_close(struct kl_watch *w);
 double kl_bench_now(void *user); /* seconds, monotonic */
 /* Each thread that the process has now onto a core of its own; how many. */
 unsigned kl_pin_threads(void);
+/* The cores that the threads of the process may use together, as a cpu_set_t. */
+void kl_all_cores(void *set, size_t bytes);
 
 /* ---- a device (benchdev.c) ---- */
 
@@ -144,6 +146,7 @@ struct kl_report {
     bool cold, warm, end_to_end;
     const char *vs_name, *base_name; /* NULL: not compared */
     double fail_on; /* negative: not given */
+    size_t width;   /* of the terminal: text leaves columns out that do not fit; 0: no limit */
     size_t cases, regressed, failed;
     char **note; /* remarks below the table */
     size_t nnote;

@@ -89,9 +89,9 @@ static void open_cpu(struct kl_watch *w)
     char t[64];
     read_word(CPUFREQ "scaling_governor", w->governor, sizeof w->governor);
     if (read_word("/sys/devices/system/cpu/intel_pstate/no_turbo", t, sizeof t))
-        strcpy(w->turbo, t[0] == '0' ? "on" : "off");
+        snprintf(w->turbo, sizeof w->turbo, "%s", t[0] == '0' ? "on" : "off");
     else if (read_word("/sys/devices/system/cpu/cpufreq/boost", t, sizeof t))
-        strcpy(w->turbo, t[0] == '1' ? "on" : "off");
+        snprintf(w->turbo, sizeof w->turbo, "%s", t[0] == '1' ? "on" : "off");
     if (read_word(CPUFREQ "cpuinfo_max_freq", t, sizeof t))
         w->full_mhz = strtod(t, NULL) / 1000;
 }
@@ -139,26 +139,58 @@ void kl_watch_close(struct kl_watch *w)
 
 /* ---- threads ---- */
 
-unsigned kl_pin_threads(void)
+/* Calls fn with the number of each thread of the process. */
+static void each_thread(void (*fn)(pid_t id, void *user), void *user)
 {
-    cpu_set_t all, one;
-    unsigned done = 0;
-    int core = -1;
-    DIR *d = sched_getaffinity(0, sizeof all, &all) == 0 ? opendir("/proc/self/task") : NULL;
+    DIR *d = opendir("/proc/self/task");
     for (struct dirent *e; d && (e = readdir(d));) {
         long id = strtol(e->d_name, NULL, 10);
-        if (id <= 0)
-            continue;
-        for (int tries = 0; tries < CPU_SETSIZE; tries++) {
-            core = (core + 1) % CPU_SETSIZE;
-            if (CPU_ISSET((size_t)core, &all))
-                break;
-        }
-        CPU_ZERO(&one);
-        CPU_SET((size_t)core, &one);
-        done += sched_setaffinity((pid_t)id, sizeof one, &one) == 0;
+        if (id > 0)
+            fn((pid_t)id, user);
     }
     if (d)
         closedir(d);
-    return done;
+}
+
+static void add_cores(pid_t id, void *user)
+{
+    cpu_set_t one, *all = user;
+    if (sched_getaffinity(id, sizeof one, &one) == 0)
+        CPU_OR(all, all, &one);
+}
+
+void kl_all_cores(void *set, size_t bytes)
+{
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    each_thread(add_cores, &all);
+    memcpy(set, &all, bytes < sizeof all ? bytes : sizeof all);
+}
+
+struct pin {
+    cpu_set_t all;
+    int core;
+    unsigned done;
+};
+
+static void pin_one(pid_t id, void *user)
+{
+    struct pin *p = user;
+    cpu_set_t one;
+    for (int tries = 0; tries < CPU_SETSIZE; tries++) {
+        p->core = (p->core + 1) % CPU_SETSIZE;
+        if (CPU_ISSET((size_t)p->core, &p->all))
+            break;
+    }
+    CPU_ZERO(&one);
+    CPU_SET((size_t)p->core, &one);
+    p->done += sched_setaffinity(id, sizeof one, &one) == 0;
+}
+
+unsigned kl_pin_threads(void)
+{
+    struct pin p = {.core = -1};
+    kl_all_cores(&p.all, sizeof p.all);
+    each_thread(pin_one, &p);
+    return p.done;
 }

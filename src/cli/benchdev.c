@@ -73,12 +73,12 @@ static uint64_t host_cache(void)
 {
     uint64_t best = 0;
     for (int i = 0; i < 8; i++) {
-        char path[80], unit = 0;
-        unsigned long long v = 0;
+        char path[80], text[40] = "", *unit;
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
         FILE *f = fopen(path, "r");
-        if (f && fscanf(f, "%llu%c", &v, &unit) >= 1) {
-            v <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
+        if (f && fgets(text, sizeof text, f)) { /* "32768K" */
+            uint64_t v = strtoull(text, &unit, 10);
+            v <<= *unit == 'K' ? 10 : *unit == 'M' ? 20 : 0;
             best = v > best ? v : best;
         }
         if (f)
@@ -167,7 +167,7 @@ bool kl_bdev_busy(struct kl_bdev *d, double ms, struct kl_msg *m)
 {
     if (!need_arrays(d, m) || (!(d->plug_ms > 0) && !time_plug(d, m)))
         return false;
-    for (double t = 0; t < ms; t += d->plug_ms) {
+    for (int n = (int)(ms / d->plug_ms) + 1; n > 0; n--) {
         kiln_diags *diags = NULL;
         kiln_status st = plug(d, &diags);
         if (st)
@@ -184,7 +184,7 @@ static bool make(struct kl_bdev *d, struct kl_msg *m)
     if (d->kind == KILN_DEVICE_INTERP || d->kind == KILN_DEVICE_SIM)
         d->cache_bytes = 16 << 10; /* nobody asks for the bandwidth of an interpreter */
     for (int i = 0; i < 2 && !st; i++)
-        st = kiln_buffer_alloc(d->s.ctx, FEW * 4, &d->few[i], &diags);
+        st = kiln_buffer_alloc(d->s.ctx, (size_t)FEW * 4, &d->few[i], &diags);
     for (int i = 0; i < 2 * KL_BURST && !st && d->cuda; i++)
         st = kiln_event_create(d->s.ctx, &d->ev[i], &diags);
     if (!st)
@@ -270,22 +270,31 @@ void kl_bdev_close(struct kl_bdev *d)
 struct ceiling {
     struct kl_bdev *d;
     enum which which;
-    int64_t block;
+    int64_t block; /* 0: the driver's own copy */
 };
+
+static kiln_status once(const struct ceiling *c, kiln_diags **diags, struct kl_msg *m)
+{
+    struct kl_bdev *d = c->d;
+    if (!c->block)
+        return kiln_buffer_copy(d->big[1], 0, d->big[0], 0, (size_t)d->ceiling_bytes, NULL, diags);
+    return launch(d, c->which, (int64_t)(d->ceiling_bytes / 4), c->block, m) ? KILN_OK
+                                                                              : KILN_E_DEVICE;
+}
 
 static bool take(void *user, size_t n, double *ms, struct kl_msg *m)
 {
     struct ceiling *c = user;
     struct kl_bdev *d = c->d;
-    int64_t count = (int64_t)(d->ceiling_bytes / 4);
     kiln_diags *diags = NULL;
     kiln_status st = KILN_OK;
+    m->text[0] = 0;
     for (size_t i = 0; i < n && !st; i++) {
         double t = kl_bench_now(NULL);
         if (d->cuda)
             st = kiln_event_record(d->ev[2 * i], NULL, &diags);
-        if (!st && !launch(d, c->which, count, c->block, m))
-            return false;
+        if (!st)
+            st = once(c, &diags, m);
         if (d->cuda && !st)
             st = kiln_event_record(d->ev[2 * i + 1], NULL, &diags);
         ms[i] = (kl_bench_now(NULL) - t) * 1e3;
@@ -294,41 +303,61 @@ static bool take(void *user, size_t n, double *ms, struct kl_msg *m)
         st = kiln_sync(d->s.ctx, &diags);
     for (size_t i = 0; i < n && d->cuda && !st; i++)
         st = kiln_event_elapsed(d->ev[2 * i], d->ev[2 * i + 1], &ms[i], &diags);
+    if (st && m->text[0])
+        return false; /* the launch has said it */
     return !st || kl_bench_why(m, "the ceiling", st, diags);
+}
+
+/* The lane of a kind with the least median, or NULL and why. */
+static struct kl_lane *best_of(struct kl_lane *lane, size_t n, enum which w, struct kl_msg *m)
+{
+    struct kl_lane *best = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct kl_lane *l = &lane[i];
+        if (((const struct ceiling *)l->user)->which != w)
+            continue;
+        if (l->stop == KL_STOP_FAILED || !l->n) {
+            *m = l->why;
+            if (!m->text[0])
+                kl_msg(m, KL_RC_ENV, "the ceilings: the clock was below 75%% all the time");
+            return NULL;
+        }
+        if (!best || kl_stats_median(l->ms, l->n) < kl_stats_median(best->ms, best->n))
+            best = l;
+    }
+    return best;
 }
 
 bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_msg *m)
 {
-    const int64_t blocks[2] = {d->cuda ? 1024 : 16384, 4096};
-    struct ceiling c[4];
-    struct kl_lane lane[4] = {{0}};
+    struct ceiling c[] = {{d, COPY, d->cuda ? 1024 : 16384}, {d, COPY, 4096},
+                          {d, READ, d->cuda ? 1024 : 16384}, {d, READ, 4096},
+                          {d, COPY, 0}}; /* the CPU's has one thread only */
+    size_t n = d->cuda ? 5 : 4;
+    struct kl_lane lane[5] = {{0}};
     struct kl_loop loop = {.rule = *rule, .now = kl_bench_now};
     double ms[KL_BURST];
     bool ok = need_arrays(d, m);
-    for (int i = 0; i < 4 && ok; i++) {
-        c[i] = (struct ceiling){d, i < 2 ? COPY : READ, blocks[i % 2]};
+    for (size_t i = 0; i < n && ok; i++) {
         lane[i] = (struct kl_lane){.user = &c[i], .burst = d->cuda ? 8 : 2, .take = take};
-        ok = ok && take(&c[i], 2, ms, m);
+        ok = take(&c[i], 2, ms, m);
     }
     if (ok)
-        kl_loop_run(&loop, lane, 4);
+        kl_loop_run(&loop, lane, n);
     for (int k = 0; k < 2 && ok; k++) {
-        struct kl_lane *a = &lane[2 * k], *b = &lane[2 * k + 1];
-        if (a->stop == KL_STOP_FAILED || b->stop == KL_STOP_FAILED) {
-            *m = a->stop == KL_STOP_FAILED ? a->why : b->why;
-            ok = false;
-            break;
-        }
-        struct kl_lane *best = kl_stats_median(a->ms, a->n) <= kl_stats_median(b->ms, b->n) ? a : b;
+        struct kl_lane *best = best_of(lane, n, k ? READ : COPY, m);
         double **keep = k ? &d->read_ms : &d->copy_ms;
         struct kl_summary_stats *s = k ? &d->read : &d->copy;
+        ok = best != NULL;
+        if (!ok)
+            break;
         *keep = best->ms;
         best->ms = NULL;
         kl_stats_summarize(*keep, best->n, s);
         *(k ? &d->read_gbs : &d->copy_gbs) =
             (double)d->ceiling_bytes * (k ? 1 : 2) / (s->median * 1e6);
     }
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < n; i++)
         free(lane[i].ms);
     return ok;
 }

@@ -20,7 +20,7 @@ static void judge(struct work *w, struct kl_lane *l)
         free(w->sorted);
         w->sorted = kl_xalloc(w->room * sizeof *w->sorted);
     }
-    if (l->n)
+    if (l->ms && w->sorted)
         memcpy(w->sorted, l->ms, l->n * sizeof *l->ms);
     kl_stats_sort(w->sorted, l->n);
     if (w->loop->progress)

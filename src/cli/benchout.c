@@ -168,9 +168,35 @@ static void cell_of(const struct kl_report *p, const struct kl_row *r, size_t c,
 
 /* ---- text and markdown ---- */
 
+/* Columns that go first where a terminal is narrow. */
+static cell_fn *const lesser[] = {c_p95, c_noise, c_n, c_launch, c_read, c_min, c_warm, c_ci};
+
+static size_t total(const size_t *width)
+{
+    size_t n = 0;
+    for (size_t c = 0; c < NCOL; c++)
+        n += width[c] ? width[c] + 2 : 0;
+    return n ? n - 2 : 0;
+}
+
+/* Takes columns out until the rest fits; their names go to out. */
+static void narrow(const struct kl_report *p, size_t *width, char *out, size_t n)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < sizeof lesser / sizeof *lesser && total(width) > p->width; i++)
+        for (size_t c = 0; c < NCOL; c++)
+            if (columns[c].cell == lesser[i] && width[c]) {
+                width[c] = 0;
+                if (used < n)
+                    used += (size_t)snprintf(out + used, n - used, "%s%s", used ? ", " : "",
+                                             columns[c].head);
+            }
+}
+
 static void table(const struct kl_report *p, struct text *t, bool md)
 {
-    char cell[CELL_MOST];
+    char cell[CELL_MOST], gone[200] = "";
     size_t width[NCOL] = {0}, last = 0;
     for (size_t c = 0; c < NCOL; c++) {
         for (size_t i = 0; i < p->nrow; i++) {
@@ -180,8 +206,11 @@ static void table(const struct kl_report *p, struct text *t, bool md)
         head_of(p, c, cell, sizeof cell);
         if (width[c] && strlen(cell) > width[c])
             width[c] = strlen(cell);
-        last = width[c] ? c : last;
     }
+    if (p->width && !md)
+        narrow(p, width, gone, sizeof gone);
+    for (size_t c = 0; c < NCOL; c++)
+        last = width[c] ? c : last;
     for (size_t i = 0; i <= p->nrow; i++) {
         const struct kl_row *r = i ? &p->row[i - 1] : NULL;
         for (size_t c = 0; c < NCOL; c++) {
@@ -212,6 +241,8 @@ static void table(const struct kl_report *p, struct text *t, bool md)
             if (width[c])
                 put(t, columns[c].left ? "|:--%s" : "|--:%s", c == last ? "|\n" : "");
     }
+    if (*gone)
+        put(t, "(the terminal is narrow: without %s)\n", gone);
 }
 
 static void device_line(const struct kl_bdev *d, struct text *t, const char *before)

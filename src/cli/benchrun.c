@@ -49,12 +49,17 @@ static void note_host(struct kl_subject *s, double host_s)
     s->host_s[s->nhost++] = host_s;
 }
 
+static size_t copies_of(const struct kl_subject *s, bool warm)
+{
+    return warm || !s->sets.n ? 1 : s->sets.n;
+}
+
 static bool on_gpu(struct kl_subject *s, bool warm, size_t n, double *ms, struct kl_msg *m)
 {
     struct kl_bdev *d = s->dev;
     kiln_diags *diags = NULL;
     kiln_status st = KILN_OK;
-    size_t copies = warm ? 1 : s->sets.n, start = warm ? 0 : s->next;
+    size_t copies = copies_of(s, warm), start = warm ? 0 : s->next;
     bool flush = s->flush && !warm, ok = true;
     double host = 0;
     if (warm)
@@ -83,14 +88,14 @@ static bool on_gpu(struct kl_subject *s, bool warm, size_t n, double *ms, struct
         st = kiln_sync(d->s.ctx, &diags);
     for (size_t i = 0; i < n && ok && !st; i++)
         st = kiln_event_elapsed(d->ev[2 * i], d->ev[2 * i + 1], &ms[i], &diags);
-    s->next = (start + n) % s->sets.n;
+    s->next = (start + n) % copies;
     return ok && (!st || kl_bench_why(m, "events", st, diags));
 }
 
 static bool on_host(struct kl_subject *s, bool warm, size_t n, double *ms, struct kl_msg *m)
 {
-    size_t copies = warm ? 1 : s->sets.n;
-    double t;
+    size_t copies = copies_of(s, warm);
+    double t = 0;
     bool ok = true;
     if (!warm && !s->flush) /* the copies used first are out of the cache again at the end */
         for (size_t i = 0; i < n && i < copies && ok; i++)
@@ -411,7 +416,7 @@ bool kl_subject_after(struct kl_subject *s, struct kl_msg *m)
     if (s->peer)
         return true;
     /* the first copy and the last one used; a copy that never ran would still be poisoned */
-    size_t last = (s->next + s->sets.n - 1) % s->sets.n;
+    size_t copies = copies_of(s, false), last = (s->next + copies - 1) % copies;
     return (s->row.has[1] && !s->row.has[0]) ? kl_bset_check(&s->sets, 0, &tol, &same, m)
                                               : kl_bset_check(&s->sets, last, &tol, &same, m);
 }

@@ -74,11 +74,12 @@ static bool atom(struct expr *e, double *out)
 
 static bool product(struct expr *e, double *out)
 {
+    *out = 0;
     if (!atom(e, out))
         return false;
     for (blanks(e); e->p < e->end && (*e->p == '*' || *e->p == '/'); blanks(e)) {
         char op = *e->p++;
-        double v;
+        double v = 0;
         if (!atom(e, &v))
             return false;
         *out = op == '*' ? *out * v : *out / v;
@@ -92,7 +93,7 @@ static bool sum(struct expr *e, double *out)
         return false;
     for (blanks(e); e->p < e->end && (*e->p == '+' || *e->p == '-'); blanks(e)) {
         char op = *e->p++;
-        double v;
+        double v = 0;
         if (!product(e, &v))
             return false;
         *out = op == '+' ? *out + v : *out - v;
@@ -103,6 +104,7 @@ static bool sum(struct expr *e, double *out)
 bool kl_number_expr(const char *s, size_t n, kl_lookup *look, void *user, double *out, struct kl_msg *m)
 {
     struct expr e = {.p = s, .end = s + n, .look = look, .user = user, .m = m};
+    *out = 0;
     if (!sum(&e, out))
         return false;
     return (e.p == e.end || bad(&e)) &&

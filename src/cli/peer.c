@@ -145,7 +145,7 @@ static void *prepare_copy(struct kl_peerrun *r, struct kl_bdev *d, const struct 
     free(arr);
     free(scalar);
     free(p);
-    return state;
+    return state; // cppcheck-suppress returnDanglingLifetime ; a peer may not keep the case
 }
 
 static size_t library_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
@@ -203,7 +203,7 @@ static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_ar
                           file, "kernel", kiln_kernel_name(args->k), "device",
                           d->cuda ? "cuda" : "cpu", "device_index", (int)d->watch.index, "threads",
                           (int)kiln_context_threads(d->s.ctx), "cold_bytes",
-                          (json_int_t)((d->cuda ? 2 : 4) * d->cache_bytes), "folder", p->proc.dir, "arrays", arrays,
+                          (json_int_t)d->cache_bytes * (d->cuda ? 2 : 4), "folder", p->proc.dir, "arrays", arrays,
                           "scalars", scalars);
     if (ok)
         return q;

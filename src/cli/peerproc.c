@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 
 enum { ANSWER_MS = 300000, LINE_MOST = 4 << 20 };
 
-static void child(const char *path, int in, int out, uint32_t threads)
+static void child(const char *path, int in, int out, uint32_t threads, const cpu_set_t *cores)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
                                         "MKL_NUM_THREADS"};
@@ -29,6 +30,7 @@ static void child(const char *path, int in, int out, uint32_t threads)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         setenv(names[i], n, 1);
     setpgid(0, 0);
+    sched_setaffinity(0, sizeof *cores, cores); /* this thread may be pinned to one */
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
         _exit(126);
     execv(path, argv);
@@ -46,10 +48,12 @@ bool kl_proc_start(struct kl_proc *p, const char *path, uint32_t threads, struct
         return kl_msg(m, KL_RC_ENV, "%s: %s", p->dir, strerror(errno));
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
         return kl_msg(m, KL_RC_ENV, "a pipe: %s", strerror(errno));
+    cpu_set_t cores;
+    kl_all_cores(&cores, sizeof cores);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
-        child(path, in[0], out[1], threads);
+        child(path, in[0], out[1], threads, &cores);
     close(in[0]);
     close(out[1]);
     p->to = in[1];

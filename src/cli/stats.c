@@ -231,14 +231,14 @@ struct kl_versus kl_stats_versus(const struct kl_summary_stats *now,
     else /* the widest that both intervals allow */
         v.ci = (struct kl_interval){ref->ci.lo / now->ci.hi, ref->ci.hi / now->ci.lo};
     bool apart = now->ci.hi < ref->ci.lo || now->ci.lo > ref->ci.hi;
+    bool near = apart ? fabs(v.ratio - 1) <= KL_STATE_RESOLUTION
+                      : v.ci.lo >= 1 - KL_STATE_SAME_WITHIN && v.ci.hi <= 1 + KL_STATE_SAME_WITHIN;
     if (now->n < KL_STATE_LEAST || ref->n < KL_STATE_LEAST)
         v.state = KL_STATE_UNKNOWN;
-    else if (fabs(v.ratio - 1) <= KL_STATE_RESOLUTION && apart)
+    else if (near)
         v.state = KL_STATE_SAME;
     else if (apart)
         v.state = v.ratio > 1 ? KL_STATE_FAST : KL_STATE_SLOW;
-    else if (v.ci.lo >= 1 - KL_STATE_SAME_WITHIN && v.ci.hi <= 1 + KL_STATE_SAME_WITHIN)
-        v.state = KL_STATE_SAME;
     else
         v.state = KL_STATE_AMBG;
     return v;

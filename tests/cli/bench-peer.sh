@@ -51,6 +51,7 @@ const kiln_peer *kiln_peer_get(uint32_t abi, size_t i)
     return abi == KILN_PEER_ABI && i < 3 ? &p[i] : NULL;
 }
 C
+export TMPDIR=$PWD
 which cc >/dev/null || { echo "no C compiler" >&2; exit 77; }
 cc -O1 -shared -fPIC -I"$SRC/include" peer.c -o peer.so || exit 1
 echo 'int kiln_peer_nothing(void); int kiln_peer_nothing(void) { return 0; }' >none.c
@@ -71,7 +72,7 @@ program nameless '{"version": 1}'
 program errs "$hello" '{"error": "out of paper"}'
 program few "$hello" '{"implementations": ["a"]}' '{"files": {}}'
 b() { "$KILN" bench --device interp --samples 3 --measure cold,warm --format csv "$@" 2>&1 | cut -d, -f1,5-7,14,16,31-; }
-b k.kiln:one x=1000:f32 --peer peer.so --threads 2 |
+b k.kiln:one 'x={n}:f32' --sweep n=1000 -D B=64,128 --peer peer.so --threads 2 |
     sed -E 's/for [0-9.e+-]+ of/for # of/'
 "$KILN" bench --device interp --samples 3 --measure warm k.kiln:one x=1000:f32 --peer peer.so >/dev/null
 echo "rc $?"
@@ -92,4 +93,4 @@ else
         echo "numpy,interp,1,$m,3,count,the kernel's result but for # of its RMS,"
     done
 fi
-ls -d "${TMPDIR:-/tmp}"/kiln-peer-* 2>/dev/null | wc -l
+ls -d kiln-peer-* 2>/dev/null | wc -l
