@@ -218,6 +218,9 @@ static bool same_as(struct kl_subject *s, kiln_context *ctx, const char *who, st
         struct kl_cmp c;
         if (!got->p->writes || !want)
             continue;
+        if (got->dense && want->dense && kl_same_shape(got, want) &&
+            memcmp(got->data, want->data, (size_t)got->count * kl_elems[got->elem].bytes) == 0)
+            continue;
         kl_compare(got, want, &tol, &c);
         if (!c.ok) {
             kl_cmp_text(&c, got, &tol, text, sizeof text);

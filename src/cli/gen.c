@@ -4,7 +4,9 @@
  * element does not depend on the shape before it.  Logarithm and cosine are computed here from
  * + - * / alone: libm may differ between machines in the last bit, and goldens must not. */
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/value.h"
 
@@ -104,6 +106,48 @@ static bool fill_list(const struct kl_value *v, enum kl_elem e, char *p, struct 
     return true;
 }
 
+/* Each element depends on its number alone, so large arrays are filled by several threads. */
+enum { FILL_MOST = 32 };
+#define FILL_PART ((uint64_t)1 << 20) /* elements worth a thread */
+
+struct fill {
+    const struct kl_value *v;
+    enum kl_elem e;
+    char *p;
+    uint64_t seed, from, to;
+};
+
+static void *fill_part(void *user)
+{
+    const struct fill *f = user;
+    uint32_t w = kl_elems[f->e].bytes;
+    for (uint64_t i = f->from; i < f->to; i++)
+        kl_elem_store(f->e, f->p + i * w, element(f->v, f->e, f->seed, i));
+    return NULL;
+}
+
+static void fill_all(const struct fill *all)
+{
+    struct fill part[FILL_MOST];
+    pthread_t thread[FILL_MOST];
+    bool started[FILL_MOST] = {false};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t n = all->to / FILL_PART + 1;
+    n = n > FILL_MOST ? FILL_MOST : n;
+    n = cores > 0 && n > (uint64_t)cores ? (uint64_t)cores : n;
+    for (uint64_t i = 0; i < n; i++) {
+        part[i] = *all;
+        part[i].from = all->to / n * i;
+        part[i].to = i + 1 == n ? all->to : all->to / n * (i + 1);
+        started[i] = i + 1 < n && pthread_create(&thread[i], NULL, fill_part, &part[i]) == 0;
+        if (!started[i])
+            fill_part(&part[i]);
+    }
+    for (uint64_t i = 0; i < n; i++)
+        if (started[i])
+            pthread_join(thread[i], NULL);
+}
+
 bool kl_value_fill(const struct kl_value *v, enum kl_elem e, void *data, uint64_t count,
                    struct kl_msg *m)
 {
@@ -130,7 +174,6 @@ bool kl_value_fill(const struct kl_value *v, enum kl_elem e, void *data, uint64_
     }
     uint32_t at = v->gen == KL_GEN_randint ? 1 : 0;
     uint64_t seed = v->nnum > at ? (uint64_t)v->num[at].i : 0;
-    for (uint64_t i = 0; i < count; i++)
-        kl_elem_store(e, p + i * w, element(v, e, seed, i));
+    fill_all(&(struct fill){v, e, p, seed, 0, count});
     return true;
 }

@@ -212,6 +212,26 @@ static struct kl_arr array(enum kl_elem e, int64_t n, void *data)
                            .count = (uint64_t)n, .data = data, .dense = true};
 }
 
+/* Several threads fill a large array: each element is still that of its number. */
+static void filled_in_parts(void **state)
+{
+    enum { N = (3 << 20) + 5 };
+    struct kl_value v;
+    struct kl_msg m;
+    float *x = malloc(N * sizeof *x);
+    (void)state;
+    assert_non_null(x);
+    assert_true(kl_value_parse("rand(3145733,f32,9)", &v, &m));
+    assert_true(kl_value_fill(&v, KL_f32, x, N, &m));
+    for (uint64_t i = 0; i < N; i += i < 1000 || i > N - 100 ? 1 : 997) {
+        uint32_t r[4];
+        kl_philox(9, i, r);
+        assert_true(x[i] == (float)(r[0] >> 8) / 16777216.0f);
+    }
+    kl_value_free(&v);
+    free(x);
+}
+
 static void compared(void **state)
 {
     float got[4] = {1, 2, 3, 4}, ref[4] = {1, 2, 3, 4};
@@ -296,7 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),  cmocka_unit_test(shapes),   cmocka_unit_test(values),
         cmocka_unit_test(philox),   cmocka_unit_test(filled),   cmocka_unit_test(texts),
-        cmocka_unit_test(compared), cmocka_unit_test(poisoned), cmocka_unit_test(strided),
+        cmocka_unit_test(filled_in_parts), cmocka_unit_test(compared), cmocka_unit_test(poisoned), cmocka_unit_test(strided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
