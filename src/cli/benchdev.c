@@ -318,8 +318,6 @@ static struct kl_lane *best_of(struct kl_lane *lane, size_t n, enum which w, str
             continue;
         if (l->stop == KL_STOP_FAILED || !l->n) {
             *m = l->why;
-            if (!m->text[0])
-                kl_msg(m, KL_RC_ENV, "the ceilings: the clock was below 75%% all the time");
             return NULL;
         }
         if (!best || kl_stats_median(l->ms, l->n) < kl_stats_median(best->ms, best->n))

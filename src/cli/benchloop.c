@@ -26,11 +26,34 @@ static void judge(struct work *w, struct kl_lane *l)
     if (w->loop->progress)
         w->loop->progress(w->loop->user, l, kl_stats_error(w->sorted, l->n));
     enum kl_stop s = kl_rule_stop(&w->loop->rule, w->sorted, l->n, l->spent);
-    /* Only slow samples, again and again: it will not get better. */
-    if (!s && l->dropped >= 50 && l->dropped > 4 * l->n)
-        s = KL_STOP_TIME;
     if (s)
         l->stop = s;
+}
+
+static void count(const struct kl_rule *r, struct kl_lane *l, const double *ms, size_t n)
+{
+    size_t most = r->fixed && r->fixed < r->most ? r->fixed : r->most;
+    for (size_t i = 0; i < n && l->n < most; i++) {
+        l->ms = kl_xgrow(l->ms, sizeof *l->ms, l->n);
+        l->ms[l->n++] = ms[i];
+    }
+}
+
+/* A slow clock spoils samples, unless it is slow all the time: a chip that is always held back by
+ * its power is as fast as it gets. */
+enum { SLOW_LEAST = 48 };
+
+static void drop(const struct kl_rule *r, struct kl_lane *l, const double *ms, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        l->kept = kl_xgrow(l->kept, sizeof *l->kept, l->dropped);
+        l->kept[l->dropped++] = ms[i];
+    }
+    if (l->dropped < SLOW_LEAST || l->dropped <= 4 * l->n)
+        return;
+    l->slow = true;
+    count(r, l, l->kept, l->dropped);
+    l->dropped = 0;
 }
 
 static void burst(struct work *w, struct kl_lane *l)
@@ -50,14 +73,10 @@ static void burst(struct work *w, struct kl_lane *l)
     if (l->clock_first < 0)
         l->clock_first = share;
     l->clock_last = share;
-    if (share >= 0 && share < KL_CLOCK_LEAST) {
-        l->dropped += n;
-    } else {
-        for (size_t i = 0; i < n && l->n < r->most; i++) {
-            l->ms = kl_xgrow(l->ms, sizeof *l->ms, l->n);
-            l->ms[l->n++] = ms[i];
-        }
-    }
+    if (share >= 0 && share < KL_CLOCK_LEAST && !l->slow && !l->any_clock)
+        drop(r, l, ms, n);
+    else
+        count(r, l, ms, n);
     if (!l->stop || l->stop == KL_STOP_PRECISION)
         judge(w, l);
 }
@@ -83,7 +102,10 @@ void kl_loop_run(const struct kl_loop *loop, struct kl_lane *lane, size_t n)
             if (!over)
                 burst(&w, &lane[i]);
         }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         kl_stats_sort(lane[i].ms, lane[i].n);
+        free(lane[i].kept);
+        lane[i].kept = NULL;
+    }
     free(w.sorted);
 }

@@ -21,8 +21,12 @@ struct kl_lane {
     /* Share of the full clock just now, or negative: unknown.  NULL: unknown. */
     double (*clock)(void *user);
 
+    bool any_clock; /* a slow clock is no reason to drop a sample */
+
     double *ms; /* the samples that count; unsorted while the loop runs, sorted behind it */
     size_t n, dropped;
+    bool slow;    /* the clock stayed low: in the end every sample counted */
+    double *kept; /* dropped ones, until it is known whether there are others */
     double spent; /* seconds */
     double clock_first, clock_last; /* shares; negative: unknown */
     enum kl_stop stop;

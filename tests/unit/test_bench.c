@@ -141,12 +141,40 @@ static void slow_clock(void **u)
     struct kl_loop loop = loop_of(&f);
     (void)u;
     kl_loop_run(&loop, lane, 2);
-    assert_int_equal(lane[0].n, 0); /* all of them were slow, and it gave up */
-    assert_int_equal(lane[0].dropped, 52);
-    assert_int_equal(lane[0].stop, KL_STOP_TIME);
+    assert_true(lane[0].slow && !lane[1].slow); /* all of them were slow: then they count */
+    assert_int_equal(lane[0].n, 52);
+    assert_int_equal(lane[0].dropped, 0);
+    assert_int_equal(lane[0].stop, KL_STOP_PRECISION);
     assert_int_equal(lane[1].dropped, 0);
     assert_int_equal(lane[1].stop, KL_STOP_PRECISION);
     assert_true(lane[0].clock_first == 0.74 && lane[1].clock_last == 0.76);
+    free(lane[0].ms);
+    free(lane[1].ms);
+}
+
+/* Slow from time to time: those samples are dropped and counted. */
+static double sometimes(void *user)
+{
+    return ((struct fake_lane *)user)->bursts % 4 ? 0.9 : 0.5;
+}
+
+static void slow_at_times(void **u)
+{
+    struct fake f = {0};
+    struct fake_lane a = {.f = &f, .name = 'a', .ms = 10};
+    struct kl_lane lane[2] = {lane_of(&a, 4), lane_of(&a, 4)};
+    struct kl_loop loop = loop_of(&f);
+    (void)u;
+    lane[0].clock = lane[1].clock = sometimes;
+    lane[1].any_clock = true;
+    kl_loop_run(&loop, &lane[0], 1);
+    assert_int_equal(lane[0].n, 40); /* thirteen bursts, of which three were slow */
+    assert_int_equal(lane[0].dropped, 12);
+    assert_false(lane[0].slow);
+    assert_int_equal(lane[0].stop, KL_STOP_PRECISION);
+    kl_loop_run(&loop, &lane[1], 1);
+    assert_int_equal(lane[1].n, 52);
+    assert_int_equal(lane[1].dropped, 0);
     free(lane[0].ms);
     free(lane[1].ms);
 }
@@ -408,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steady),      cmocka_unit_test(never_steady), cmocka_unit_test(in_turn),
         cmocka_unit_test(fixed_count), cmocka_unit_test(slow_clock),   cmocka_unit_test(one_breaks),
+        cmocka_unit_test(slow_at_times),
         cmocka_unit_test(copies),      cmocka_unit_test(expressions),  cmocka_unit_test(lists),
         cmocka_unit_test(sweeps),      cmocka_unit_test(shape_words),  cmocka_unit_test(formats),
         cmocka_unit_test(baseline),    cmocka_unit_test(times),
