@@ -86,6 +86,10 @@ static void *prepare(const kiln_peer_case *c, int tf32, char *why, size_t n)
         snprintf(why, n, "cublas runs on a GPU");
         return NULL;
     }
+    if (c->device_index != 0) { /* it would need the run-time library to choose another one */
+        snprintf(why, n, "this adapter uses the first GPU only");
+        return NULL;
+    }
     if (!is_product(c, why, n))
         return NULL;
     int type = a->dtype == KILN_F32 ? R_32F : a->dtype == KILN_F64 ? R_64F
