@@ -54,16 +54,26 @@ struct kl_bdev {
     kiln_buffer *big[2], *sums; /* of ceiling_bytes each, when needed; what the read kernel writes */
     kiln_buffer *few[2];
     double plug_ms; /* CUDA: what a copy from one to the other takes */
-    double copy_gbs, read_gbs; /* measured; 0: not */
-    struct kl_summary_stats copy, read;
-    double *copy_ms, *read_ms;
+    struct kl_ceiling {
+        struct kl_bdev *d;
+        bool reads;         /* else it copies */
+        int64_t block;      /* the better one; 0: the driver's own copy */
+        uint64_t bytes, next; /* of one array; where the next launch begins */
+        double gbs;         /* measured beside the last case; 0: not */
+        double least, most; /* of all cases */
+    } ceiling[2]; /* copy, read */
     uint64_t ceiling_bytes;
     double empty_ns; /* a launch of a kernel that does next to nothing */
 };
 int kl_bdev_open(struct kl_bdev *d, const struct kl_opts *o, const char *name, bool pin);
 void kl_bdev_close(struct kl_bdev *d);
-/* Copy and read ceilings, by kernels of its own. */
+/* Which copying and which reading kernel is the fastest here. */
 bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_msg *m);
+/* Samples of one, for lanes beside those of a case; user is a struct kl_ceiling. */
+bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m);
+/* From now on launches move so many bytes, each at another place. */
+void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic);
+void kl_ceiling_set(struct kl_ceiling *c, const double *sorted, size_t n);
 bool kl_bdev_flush(struct kl_bdev *d, struct kl_msg *m); /* queued on a GPU */
 bool kl_bdev_busy(struct kl_bdev *d, double ms, struct kl_msg *m);
 /* A failed call as one line of text; frees the list. */
@@ -127,6 +137,7 @@ struct kl_row {
     uint64_t bytes;
     double flops; /* 0: not said */
     double gbs, gflops, of_copy, of_read;
+    double copy_gbs, read_gbs; /* the ceilings beside it; 0: not measured */
     double launch_ns; /* 0: not known */
     char *check;      /* how the result was verified */
     char *note;       /* why it failed or was left out */

@@ -243,9 +243,9 @@ static size_t burst_of(const struct kl_subject *s, bool warm)
 
 static void measure(struct kl_bench *b)
 {
-    struct kl_lane *lane = kl_xalloc((2 * b->nsubject + 1) * sizeof *lane);
+    struct kl_lane *lane = kl_xalloc((2 * b->nsubject + 2 * b->ndev + 1) * sizeof *lane);
     struct kl_lane_of *of = kl_xalloc((2 * b->nsubject + 1) * sizeof *of);
-    size_t n = 0;
+    size_t n = 0, all;
     double ms[KL_BURST];
     for (int w = 0; w < 2; w++)
         for (size_t i = 0; i < b->nsubject; i++) {
@@ -263,9 +263,21 @@ static void measure(struct kl_bench *b)
             s->nhost = 0;
             n++;
         }
+    all = n; /* behind them the ceilings, so that these see the same machine */
+    for (size_t i = 0; i < b->ndev && b->ceilings && n; i++)
+        for (int k = 0; k < 2; k++) {
+            kl_ceiling_size(&b->dev[i].ceiling[k], of[0].s->row.bytes);
+            lane[all++] = (struct kl_lane){.name = k ? "read" : "copy", .user = &b->dev[i].ceiling[k],
+                                           .burst = burst_of(of[0].s, true), .take = kl_ceiling_take,
+                                           .follows = true};
+        }
     if (b->tty)
         b->loop.progress = show_progress;
-    kl_loop_run(&b->loop, lane, n);
+    kl_loop_run(&b->loop, lane, all);
+    for (size_t i = n; i < all; i++) {
+        kl_ceiling_set(lane[i].user, lane[i].ms, lane[i].n);
+        free(lane[i].ms);
+    }
     if (b->tty)
         fputs("\r\033[K", stderr);
     for (size_t i = 0; i < n; i++) {
@@ -299,8 +311,10 @@ static void rates(struct kl_subject *s)
     const struct kl_summary_stats *t = &r->stat[r->has[0] ? 0 : 1];
     r->gbs = (double)r->bytes / (t->median * 1e6);
     r->gflops = r->flops / (t->median * 1e6);
-    r->of_copy = s->dev->copy_gbs > 0 ? r->gbs / s->dev->copy_gbs : 0;
-    r->of_read = s->dev->read_gbs > 0 ? r->gbs / s->dev->read_gbs : 0;
+    r->copy_gbs = s->dev->ceiling[0].gbs;
+    r->read_gbs = s->dev->ceiling[1].gbs;
+    r->of_copy = r->copy_gbs > 0 ? r->gbs / r->copy_gbs : 0;
+    r->of_read = r->read_gbs > 0 ? r->gbs / r->read_gbs : 0;
     if (s->dev->cuda && s->nhost && (!s->peer || s->peer->fn)) {
         kl_stats_sort(s->host_s, s->nhost);
         r->launch_ns = kl_stats_median(s->host_s, s->nhost) * 1e9;
@@ -394,9 +408,10 @@ static int ceilings(struct kl_bench *b)
 {
     struct kl_msg m = {0};
     struct kl_rule rule = b->loop.rule;
-    rule.most_s = fmin(rule.most_s, 2); /* four kernels a device */
+    rule.enough_s = fmin(rule.enough_s, 0.2); /* only which of them is the fastest */
+    rule.most_s = fmin(rule.most_s, 0.5);
     for (size_t i = 0; i < b->ndev && b->ceilings; i++)
-        if (!(b->dev[i].copy_gbs > 0) && !kl_bdev_ceilings(&b->dev[i], &rule, &m))
+        if (!b->dev[i].ceiling[0].d && !kl_bdev_ceilings(&b->dev[i], &rule, &m))
             return kl_fail(m.rc, "%s", m.text);
     return 0;
 }

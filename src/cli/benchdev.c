@@ -43,9 +43,17 @@ bool kl_bench_why(struct kl_msg *m, const char *what, kiln_status st, kiln_diags
 /* ---- launches of the two kernels ---- */
 
 enum which { COPY, READ };
+
+static void *address(kiln_buffer *b, uint64_t at)
+{
+    return (char *)kiln_buffer_data(b) + at;
+}
+
 enum { LEAST_BLOCK = 1024, FLUSH_BLOCK = 4096, FEW = 64 };
 
-static bool launch(struct kl_bdev *d, enum which w, int64_t n, int64_t block, struct kl_msg *m)
+/* n elements from byte `at` of the large arrays on. */
+static bool launch(struct kl_bdev *d, enum which w, uint64_t at, int64_t n, int64_t block,
+                   struct kl_msg *m)
 {
     kiln_kernel *k = kiln_module_at(d->mod, w);
     int64_t shape = n, parts = (n + block - 1) / block;
@@ -53,10 +61,11 @@ static bool launch(struct kl_bdev *d, enum which w, int64_t n, int64_t block, st
     kiln_arg a[3] = {{.name = "x", .kind = KILN_ARG_TENSOR}, {.name = "y", .kind = KILN_ARG_TENSOR},
                      {.name = "BLOCK", .kind = KILN_ARG_INT, .u = {.i = block}}};
     bool few = n <= FEW;
-    a[0].u.tensor = (kiln_tensor){.data = kiln_buffer_data(few ? d->few[0] : d->big[0]), .dtype = KILN_I32, .ndim = 1,
+    a[0].u.tensor = (kiln_tensor){.data = address(few ? d->few[0] : d->big[0], at), .dtype = KILN_I32, .ndim = 1,
                                   .shape = &shape, .flags = KILN_TENSOR_DEVICE};
     a[1].u.tensor = a[0].u.tensor;
-    a[1].u.tensor.data = kiln_buffer_data(few ? d->few[1] : w == COPY ? d->big[1] : d->sums);
+    a[1].u.tensor.data = w == READ && !few ? kiln_buffer_data(d->sums)
+                                           : address(few ? d->few[1] : d->big[1], at);
     a[1].u.tensor.shape = w == COPY ? &shape : &parts;
     kiln_status st = kiln_launch(k, NULL, a, 3, &diags);
     if (st)
@@ -135,7 +144,7 @@ bool kl_bdev_flush(struct kl_bdev *d, struct kl_msg *m)
     if (!need_arrays(d, m))
         return false;
     uint64_t bytes = 2 * d->cache_bytes < d->ceiling_bytes ? 2 * d->cache_bytes : d->ceiling_bytes;
-    return launch(d, READ, (int64_t)(bytes / 4), FLUSH_BLOCK, m);
+    return launch(d, READ, 0, (int64_t)(bytes / 4), FLUSH_BLOCK, m);
 }
 
 static kiln_status plug(struct kl_bdev *d, kiln_diags **diags)
@@ -199,7 +208,7 @@ static bool calibrate(struct kl_bdev *d, struct kl_msg *m)
     double best = 1e9;
     for (int i = 0; i < 200; i++) {
         double t = kl_bench_now(NULL);
-        if (!launch(d, COPY, FEW, LEAST_BLOCK, m))
+        if (!launch(d, COPY, 0, FEW, LEAST_BLOCK, m))
             return false;
         t = kl_bench_now(NULL) - t;
         best = t < best ? t : best;
@@ -259,36 +268,33 @@ void kl_bdev_close(struct kl_bdev *d)
     kiln_module_free(d->mod);
     kl_watch_close(&d->watch);
     kl_session_close(&d->s);
-    free(d->copy_ms);
-    free(d->read_ms);
     free(d->opt);
     free(d->name);
 }
 
 /* ---- the ceilings ---- */
 
-struct ceiling {
-    struct kl_bdev *d;
-    enum which which;
-    int64_t block; /* 0: the driver's own copy */
-};
-
-static kiln_status once(const struct ceiling *c, kiln_diags **diags, struct kl_msg *m)
+static kiln_status once(struct kl_ceiling *c, kiln_diags **diags, struct kl_msg *m)
 {
     struct kl_bdev *d = c->d;
+    uint64_t at = c->next;
+    c->next = at + 2 * c->bytes > d->ceiling_bytes ? 0 : at + c->bytes;
     if (!c->block)
-        return kiln_buffer_copy(d->big[1], 0, d->big[0], 0, (size_t)d->ceiling_bytes, NULL, diags);
-    return launch(d, c->which, (int64_t)(d->ceiling_bytes / 4), c->block, m) ? KILN_OK
-                                                                              : KILN_E_DEVICE;
+        return kiln_buffer_copy(d->big[1], (size_t)at, d->big[0], (size_t)at, (size_t)c->bytes, NULL,
+                                diags);
+    return launch(d, c->reads ? READ : COPY, at, (int64_t)(c->bytes / 4), c->block, m)
+               ? KILN_OK : KILN_E_DEVICE;
 }
 
-static bool take(void *user, size_t n, double *ms, struct kl_msg *m)
+bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m)
 {
-    struct ceiling *c = user;
+    struct kl_ceiling *c = user;
     struct kl_bdev *d = c->d;
     kiln_diags *diags = NULL;
     kiln_status st = KILN_OK;
     m->text[0] = 0;
+    if (d->cuda && !kl_bdev_busy(d, 0.02 * (double)n, m))
+        return false;
     for (size_t i = 0; i < n && !st; i++) {
         double t = kl_bench_now(NULL);
         if (d->cuda)
@@ -308,52 +314,51 @@ static bool take(void *user, size_t n, double *ms, struct kl_msg *m)
     return !st || kl_bench_why(m, "the ceiling", st, diags);
 }
 
-/* The lane of a kind with the least median, or NULL and why. */
-static struct kl_lane *best_of(struct kl_lane *lane, size_t n, enum which w, struct kl_msg *m)
+void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic)
 {
-    struct kl_lane *best = NULL;
-    for (size_t i = 0; i < n; i++) {
-        struct kl_lane *l = &lane[i];
-        if (((const struct ceiling *)l->user)->which != w)
-            continue;
-        if (l->stop == KL_STOP_FAILED || !l->n) {
-            *m = l->why;
-            return NULL;
-        }
-        if (!best || kl_stats_median(l->ms, l->n) < kl_stats_median(best->ms, best->n))
-            best = l;
-    }
-    return best;
+    uint64_t bytes = traffic / (c->reads ? 1 : 2) / 256 * 256;
+    c->bytes = bytes < FEW * 8 ? FEW * 8 : bytes > c->d->ceiling_bytes ? c->d->ceiling_bytes : bytes;
+    c->next = 0;
+}
+
+void kl_ceiling_set(struct kl_ceiling *c, const double *sorted, size_t n)
+{
+    if (!n)
+        return;
+    c->gbs = (double)c->bytes * (c->reads ? 1 : 2) / (kl_stats_median(sorted, n) * 1e6);
+    c->least = c->least > 0 && c->least < c->gbs ? c->least : c->gbs;
+    c->most = c->most > c->gbs ? c->most : c->gbs;
 }
 
 bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_msg *m)
 {
-    struct ceiling c[] = {{d, COPY, d->cuda ? 1024 : 16384}, {d, COPY, 4096},
-                          {d, READ, d->cuda ? 1024 : 16384}, {d, READ, 4096},
-                          {d, COPY, 0}}; /* the CPU's has one thread only */
+    struct kl_ceiling c[] = {
+        {.d = d, .block = d->cuda ? 1024 : 16384}, {.d = d, .block = 4096},
+        {.d = d, .block = d->cuda ? 1024 : 16384, .reads = true},
+        {.d = d, .block = 4096, .reads = true},
+        {.d = d}}; /* the CPU's own copy has one thread only */
     size_t n = d->cuda ? 5 : 4;
     struct kl_lane lane[5] = {{0}};
     struct kl_loop loop = {.rule = *rule, .now = kl_bench_now};
-    double ms[KL_BURST];
+    double ms[KL_BURST], best[2] = {0};
     bool ok = need_arrays(d, m);
     for (size_t i = 0; i < n && ok; i++) {
-        lane[i] = (struct kl_lane){.user = &c[i], .burst = d->cuda ? 8 : 2, .take = take};
-        ok = take(&c[i], 2, ms, m);
+        c[i].bytes = d->ceiling_bytes;
+        lane[i] = (struct kl_lane){.user = &c[i], .burst = d->cuda ? 8 : 2, .take = kl_ceiling_take};
+        ok = kl_ceiling_take(&c[i], 2, ms, m);
     }
     if (ok)
         kl_loop_run(&loop, lane, n);
-    for (int k = 0; k < 2 && ok; k++) {
-        struct kl_lane *best = best_of(lane, n, k ? READ : COPY, m);
-        double **keep = k ? &d->read_ms : &d->copy_ms;
-        struct kl_summary_stats *s = k ? &d->read : &d->copy;
-        ok = best != NULL;
-        if (!ok)
-            break;
-        *keep = best->ms;
-        best->ms = NULL;
-        kl_stats_summarize(*keep, best->n, s);
-        *(k ? &d->read_gbs : &d->copy_gbs) =
-            (double)d->ceiling_bytes * (k ? 1 : 2) / (s->median * 1e6);
+    for (size_t i = 0; i < n && ok; i++) {
+        double median = kl_stats_median(lane[i].ms, lane[i].n);
+        int k = c[i].reads;
+        ok = lane[i].stop != KL_STOP_FAILED;
+        if (!ok) {
+            *m = lane[i].why;
+        } else if (!(best[k] > 0) || median < best[k]) {
+            best[k] = median;
+            d->ceiling[k] = c[i];
+        }
     }
     for (size_t i = 0; i < n; i++)
         free(lane[i].ms);

@@ -98,6 +98,8 @@ static json_t *row(const struct kl_row *r, bool samples)
     set(o, "flops", r->flops > 0 ? number(r->flops) : json_null());
     set(o, "gbs", number(r->gbs));
     set(o, "gflops", r->flops > 0 ? number(r->gflops) : json_null());
+    set(o, "copy_gbs", r->copy_gbs > 0 ? number(r->copy_gbs) : json_null());
+    set(o, "read_gbs", r->read_gbs > 0 ? number(r->read_gbs) : json_null());
     set(o, "copy_share", r->of_copy > 0 ? number(r->of_copy) : json_null());
     set(o, "read_share", r->of_read > 0 ? number(r->of_read) : json_null());
     set(o, "launch_ns", r->launch_ns > 0 ? number(r->launch_ns) : json_null());
@@ -110,6 +112,12 @@ static json_t *row(const struct kl_row *r, bool samples)
     return o;
 }
 
+/* Least and most of all cases. */
+static json_t *range(const struct kl_ceiling *c)
+{
+    return c->most > 0 ? json_pack("[o, o]", number(c->least), number(c->most)) : json_null();
+}
+
 static json_t *device(const struct kl_bdev *d)
 {
     const kiln_device_info *i = kiln_context_device_info(d->s.ctx);
@@ -120,8 +128,8 @@ static json_t *device(const struct kl_bdev *d)
     set(o, "multiprocessors", json_integer(d->cuda ? i->sms : 0));
     set(o, "driver", json_integer(i->driver));
     set(o, "cache_bytes", json_integer((json_int_t)d->cache_bytes));
-    set(o, "copy_gbs", d->copy_gbs > 0 ? number(d->copy_gbs) : json_null());
-    set(o, "read_gbs", d->read_gbs > 0 ? number(d->read_gbs) : json_null());
+    set(o, "copy_gbs", range(&d->ceiling[0]));
+    set(o, "read_gbs", range(&d->ceiling[1]));
     set(o, "empty_launch_ns", number(d->empty_ns));
     set(o, "full_mhz", d->watch.full_mhz > 0 ? number(d->watch.full_mhz) : json_null());
     set(o, "governor", text_or_null(d->watch.governor));

@@ -84,7 +84,7 @@ static void burst(struct work *w, struct kl_lane *l)
 static bool going_on(const struct kl_lane *lane, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!lane[i].stop)
+        if (!lane[i].stop && !lane[i].follows)
             return true;
     return false;
 }

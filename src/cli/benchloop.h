@@ -22,6 +22,7 @@ struct kl_lane {
     double (*clock)(void *user);
 
     bool any_clock; /* a slow clock is no reason to drop a sample */
+    bool follows;   /* measured for as long as the other lanes need */
 
     double *ms; /* the samples that count; unsorted while the loop runs, sorted behind it */
     size_t n, dropped;

@@ -257,8 +257,15 @@ static void device_line(const struct kl_bdev *d, struct text *t, const char *bef
         put(t, "%sdevice  %s, %u thread%s", before,
             d->kind == KILN_DEVICE_CPU ? kl_tool_cpu_level() : kl_device_text(d->kind), threads,
             threads == 1 ? "" : "s");
-    if (d->copy_gbs > 0)
-        put(t, ", copy %.4g GB/s, read %.4g GB/s (measured now)", d->copy_gbs, d->read_gbs);
+    for (int k = 0; k < 2; k++) {
+        const struct kl_ceiling *c = &d->ceiling[k];
+        if (c->most > 1.005 * c->least)
+            put(t, ", %s %.4g to %.4g GB/s", k ? "read" : "copy", c->least, c->most);
+        else if (c->most > 0)
+            put(t, ", %s %.4g GB/s", k ? "read" : "copy", c->most);
+    }
+    if (d->ceiling[0].most > 0)
+        put(t, " (measured beside the cases)");
     put(t, "\n%s        %s %s; clock ", before, d->cache_name, kl_human_bytes(d->cache_bytes, size));
     if (d->watch.full_mhz > 0)
         put(t, "%.0f MHz at most", d->watch.full_mhz);

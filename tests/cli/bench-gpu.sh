@@ -34,6 +34,7 @@ gpu k.kiln:one 'x={n}:f32' --sweep n=1000,100000 | grep ^cold
 gpu k.kiln:grow x=50000:f32 --format json | grep -E '"(cold_by|copies|check|median|state)"'
 gpu k.kiln:one k.kiln:grow x=1000:f32 --measure warm -D B=128,256 --format csv | cut -d, -f1-3,8,23-26
 gpu k.kiln:one x=3000:f32 --device cuda,sim --format csv | cut -d, -f1-7,31
+gpu k.kiln:one x=15000:f32 --format csv | cut -d, -f1-7,31-32 # 18 copies, of which two run twice
 echo "== a baseline"
 gpu k.kiln:one x=1000:f32 --save a.json -o none.txt
 gpu k.kiln:one x=1000:f32 --baseline a.json --fail-on 1% --format csv | cut -d, -f1,7,27-30
