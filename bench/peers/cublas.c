@@ -18,8 +18,8 @@ typedef int create_fn(void **handle);
 typedef int destroy_fn(void *handle);
 typedef int stream_fn(void *handle, void *stream);
 typedef int gemm_fn(void *handle, int ta, int tb, int m, int n, int k, const void *alpha,
-                    const void *a, int at, int lda, const void *b, int bt, int ldb, const void *beta,
-                    void *c, int ct, int ldc, int compute, int algorithm);
+                    const void *a, int at, int lda, const void *b, int bt, int ldb,
+                    const void *beta, void *c, int ct, int ldc, int compute, int algorithm);
 
 struct work {
     void *lib, *handle;
@@ -66,7 +66,8 @@ static int start(struct work *w, const kiln_peer_case *c, char *why, size_t n)
         snprintf(why, n, "%s", dlerror());
         return 0;
     }
-    if (!find(w->lib, "cublasCreate_v2", &create) || !find(w->lib, "cublasDestroy_v2", &w->destroy) ||
+    if (!find(w->lib, "cublasCreate_v2", &create) ||
+        !find(w->lib, "cublasDestroy_v2", &w->destroy) ||
         !find(w->lib, "cublasSetStream_v2", &stream) || !find(w->lib, "cublasGemmEx", &w->gemm)) {
         snprintf(why, n, "libcublas lacks a function");
         return 0;
@@ -92,8 +93,11 @@ static void *prepare(const kiln_peer_case *c, int tf32, char *why, size_t n)
     }
     if (!is_product(c, why, n))
         return NULL;
-    int type = a->dtype == KILN_F32 ? R_32F : a->dtype == KILN_F64 ? R_64F
-               : a->dtype == KILN_F16 ? R_16F : a->dtype == KILN_BF16 ? R_16BF : -1;
+    int type = a->dtype == KILN_F32    ? R_32F
+               : a->dtype == KILN_F64  ? R_64F
+               : a->dtype == KILN_F16  ? R_16F
+               : a->dtype == KILN_BF16 ? R_16BF
+                                       : -1;
     if (type < 0 || (tf32 && type != R_32F)) {
         snprintf(why, n, tf32 ? "tf32 is for f32" : "not this type");
         return NULL;
@@ -101,10 +105,19 @@ static void *prepare(const kiln_peer_case *c, int tf32, char *why, size_t n)
     struct work *w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
-    *w = (struct work){.a = a->data, .b = b->data, .c = y->data, .m = (int)y->shape[0],
-                       .n = (int)y->shape[1], .k = (int)a->shape[1], .lda = (int)a->strides[0],
-                       .ldb = (int)b->strides[0], .ldc = (int)y->strides[0], .type = type,
-                       .compute = type == R_64F ? COMPUTE_64F : tf32 ? COMPUTE_TF32 : COMPUTE_32F};
+    *w = (struct work){.a = a->data,
+                       .b = b->data,
+                       .c = y->data,
+                       .m = (int)y->shape[0],
+                       .n = (int)y->shape[1],
+                       .k = (int)a->shape[1],
+                       .lda = (int)a->strides[0],
+                       .ldb = (int)b->strides[0],
+                       .ldc = (int)y->strides[0],
+                       .type = type,
+                       .compute = type == R_64F ? COMPUTE_64F
+                                  : tf32        ? COMPUTE_TF32
+                                                : COMPUTE_32F};
     if (start(w, c, why, n))
         return w;
     drop(w);
@@ -129,8 +142,8 @@ static int run(void *state)
     const double one64 = 1, zero64 = 0;
     int f64 = w->type == R_64F;
     return w->gemm(w->handle, OP_N, OP_N, w->n, w->m, w->k, f64 ? (const void *)&one64 : &one, w->b,
-                   w->type, w->ldb, w->a, w->type, w->lda, f64 ? (const void *)&zero64 : &zero, w->c,
-                   w->type, w->ldc, w->compute, GEMM_DEFAULT);
+                   w->type, w->ldb, w->a, w->type, w->lda, f64 ? (const void *)&zero64 : &zero,
+                   w->c, w->type, w->ldc, w->compute, GEMM_DEFAULT);
 }
 
 const kiln_peer *kiln_peer_get(uint32_t abi, size_t i)

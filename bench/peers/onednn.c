@@ -1,5 +1,5 @@
-/* onednn.c - oneDNN 2 (Debian's libdnnl) as a peer of `kiln bench`: softmax, GELU, layernorm, sums of
- * rows, products of matrices.
+/* onednn.c - oneDNN 2 (Debian's libdnnl) as a peer of `kiln bench`: softmax, GELU, layernorm,
+ * sums of rows, products of matrices.
  *
  *     cc -O2 -shared -fPIC -fopenmp -Iinclude bench/peers/onednn.c -o onednn.so -ldnnl */
 #include <omp.h>
@@ -24,8 +24,10 @@ struct work {
 
 static dnnl_data_type_t type_of(kiln_dtype t)
 {
-    return t == KILN_F32 ? dnnl_f32 : t == KILN_BF16 ? dnnl_bf16 : t == KILN_F16 ? dnnl_f16
-                                                                     : dnnl_data_type_undef;
+    return t == KILN_F32    ? dnnl_f32
+           : t == KILN_BF16 ? dnnl_bf16
+           : t == KILN_F16  ? dnnl_f16
+                            : dnnl_data_type_undef;
 }
 
 static int describe(const kiln_peer_array *a, int rank, dnnl_memory_desc_t *out)
@@ -35,8 +37,8 @@ static int describe(const kiln_peer_array *a, int rank, dnnl_memory_desc_t *out)
         dims[d] = d < a->ndim ? a->shape[d] : 1;
         strides[d] = d < a->ndim ? a->strides[d] : 1;
     }
-    return type_of(a->dtype) &&
-           dnnl_memory_desc_init_by_strides(out, rank, dims, type_of(a->dtype), strides) == dnnl_success;
+    return type_of(a->dtype) && dnnl_memory_desc_init_by_strides(out, rank, dims, type_of(a->dtype),
+                                                                 strides) == dnnl_success;
 }
 
 static int bind(struct work *w, int id, const dnnl_memory_desc_t *d, void *data)
@@ -62,9 +64,10 @@ static int softmax(struct work *w, const kiln_peer_array *x, const kiln_peer_arr
     dnnl_memory_desc_t s, d;
     dnnl_softmax_v2_desc_t op;
     return describe(x, x->ndim, &s) && describe(y, y->ndim, &d) &&
-           !dnnl_softmax_v2_forward_desc_init(&op, dnnl_forward_inference, dnnl_softmax_accurate, &s,
-                                              &d, x->ndim - 1) &&
-           finish(w, &op) && bind(w, DNNL_ARG_SRC, &s, x->data) && bind(w, DNNL_ARG_DST, &d, y->data);
+           !dnnl_softmax_v2_forward_desc_init(&op, dnnl_forward_inference, dnnl_softmax_accurate,
+                                              &s, &d, x->ndim - 1) &&
+           finish(w, &op) && bind(w, DNNL_ARG_SRC, &s, x->data) &&
+           bind(w, DNNL_ARG_DST, &d, y->data);
 }
 
 static int gelu(struct work *w, const kiln_peer_array *x, const kiln_peer_array *y,
@@ -74,7 +77,8 @@ static int gelu(struct work *w, const kiln_peer_array *x, const kiln_peer_array 
     dnnl_eltwise_desc_t op;
     return describe(x, x->ndim, &s) && describe(y, y->ndim, &d) &&
            !dnnl_eltwise_forward_desc_init(&op, dnnl_forward_inference, form, &s, 0, 0) &&
-           finish(w, &op) && bind(w, DNNL_ARG_SRC, &s, x->data) && bind(w, DNNL_ARG_DST, &d, y->data);
+           finish(w, &op) && bind(w, DNNL_ARG_SRC, &s, x->data) &&
+           bind(w, DNNL_ARG_DST, &d, y->data);
 }
 
 static int layernorm(struct work *w, const kiln_peer_case *c, const kiln_peer_array *x,
@@ -88,7 +92,8 @@ static int layernorm(struct work *w, const kiln_peer_case *c, const kiln_peer_ar
            describe(x, x->ndim, &s) && describe(y, y->ndim, &d) &&
            !dnnl_layer_normalization_forward_desc_init(&op, dnnl_forward_inference, &s, NULL,
                                                        (float)scalar_of(c, "eps", 1e-5), flags) &&
-           finish(w, &op) && bind(w, DNNL_ARG_SRC, &s, x->data) && bind(w, DNNL_ARG_DST, &d, y->data) &&
+           finish(w, &op) && bind(w, DNNL_ARG_SRC, &s, x->data) &&
+           bind(w, DNNL_ARG_DST, &d, y->data) &&
            (!gamma || (describe(gamma, 1, &g) && bind(w, DNNL_ARG_SCALE, &g, gamma->data))) &&
            (!beta || (describe(beta, 1, &g) && bind(w, DNNL_ARG_SHIFT, &g, beta->data)));
 }
@@ -107,8 +112,8 @@ static int product(struct work *w, const kiln_peer_case *c, char *why, size_t n)
     dnnl_memory_desc_t a, b, d;
     dnnl_matmul_desc_t op;
     const kiln_peer_array *x = array_of(c, "a"), *v = array_of(c, "b"), *y = array_of(c, "c");
-    return is_product(c, why, n) && describe(x, 2, &a) && describe(v, 2, &b) && describe(y, 2, &d) &&
-           !dnnl_matmul_desc_init(&op, &a, &b, NULL, &d) && finish(w, &op) &&
+    return is_product(c, why, n) && describe(x, 2, &a) && describe(v, 2, &b) &&
+           describe(y, 2, &d) && !dnnl_matmul_desc_init(&op, &a, &b, NULL, &d) && finish(w, &op) &&
            bind(w, DNNL_ARG_SRC, &a, x->data) && bind(w, DNNL_ARG_WEIGHTS, &b, v->data) &&
            bind(w, DNNL_ARG_DST, &d, y->data);
 }

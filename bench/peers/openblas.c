@@ -24,14 +24,21 @@ static int product(const kiln_peer_case *c, struct work *w, char *why, size_t n)
     if (!is_product(c, why, n))
         return 0;
     if (a->dtype != KILN_F32 && a->dtype != KILN_F64) {
-        snprintf(why, n, "openblas has no products of %s", a->dtype == KILN_BF16 ? "bf16" : "this type");
+        snprintf(why, n, "openblas has no products of %s",
+                 a->dtype == KILN_BF16 ? "bf16" : "this type");
         return 0;
     }
     if (!fits(a->strides[0]) || !fits(b->strides[0]) || !fits(y->strides[0]) || !fits(y->shape[0]))
         return 0;
-    *w = (struct work){.kind = a->dtype == KILN_F64, .a = a->data, .b = b->data, .c = y->data,
-                       .m = (int)y->shape[0], .n = (int)y->shape[1], .k = (int)a->shape[1],
-                       .lda = (int)a->strides[0], .ldb = (int)b->strides[0],
+    *w = (struct work){.kind = a->dtype == KILN_F64,
+                       .a = a->data,
+                       .b = b->data,
+                       .c = y->data,
+                       .m = (int)y->shape[0],
+                       .n = (int)y->shape[1],
+                       .k = (int)a->shape[1],
+                       .lda = (int)a->strides[0],
+                       .ldb = (int)b->strides[0],
                        .ldc = (int)y->strides[0]};
     return 1;
 }
@@ -40,12 +47,16 @@ static int transposition(const kiln_peer_case *c, struct work *w, char *why, siz
 {
     const kiln_peer_array *x = array_of(c, "x"), *y = array_of(c, "y");
     if (!x || !y || x->ndim != 2 || !is_dense(x) || !is_dense(y) ||
-        (x->dtype != KILN_F32 && x->dtype != KILN_F64) || !fits(x->shape[0]) || !fits(x->shape[1])) {
+        (x->dtype != KILN_F32 && x->dtype != KILN_F64) || !fits(x->shape[0]) ||
+        !fits(x->shape[1])) {
         snprintf(why, n, "not this type or shape");
         return 0;
     }
-    *w = (struct work){.kind = 2 + (x->dtype == KILN_F64), .a = x->data, .c = y->data,
-                       .m = (int)x->shape[0], .n = (int)x->shape[1]};
+    *w = (struct work){.kind = 2 + (x->dtype == KILN_F64),
+                       .a = x->data,
+                       .c = y->data,
+                       .m = (int)x->shape[0],
+                       .n = (int)x->shape[1]};
     return 1;
 }
 
@@ -80,8 +91,12 @@ static int run(void *state)
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, w->m, w->n, w->k, 1, w->a, w->lda,
                     w->b, w->ldb, 0, w->c, w->ldc);
         return 0;
-    case 2: cblas_somatcopy(CblasRowMajor, CblasTrans, w->m, w->n, 1, w->a, w->n, w->c, w->m); return 0;
-    default: cblas_domatcopy(CblasRowMajor, CblasTrans, w->m, w->n, 1, w->a, w->n, w->c, w->m); return 0;
+    case 2:
+        cblas_somatcopy(CblasRowMajor, CblasTrans, w->m, w->n, 1, w->a, w->n, w->c, w->m);
+        return 0;
+    default:
+        cblas_domatcopy(CblasRowMajor, CblasTrans, w->m, w->n, 1, w->a, w->n, w->c, w->m);
+        return 0;
     }
 }
 

@@ -169,8 +169,10 @@ static int open_peers(struct kl_bench *b)
             if (!kl_peer_open(&b->peer[b->npeer++], b->o->opt[i].val, &m))
                 return kl_fail(m.rc, "%s", m.text);
             if (b->pin && b->peer[b->npeer - 1].lib)
-                return kl_fail(KL_RC_USAGE, "--pin and --peer %s: the threads of a library would "
-                                            "all stay on the core of the first one", b->o->opt[i].val);
+                return kl_fail(KL_RC_USAGE,
+                               "--pin and --peer %s: the threads of a library would "
+                               "all stay on the core of the first one",
+                               b->o->opt[i].val);
         }
     return 0;
 }
@@ -196,16 +198,18 @@ static void remark_machine(struct kl_bench *b)
 {
     const char *core = b->npeer ? getenv("OPENBLAS_CORETYPE") : NULL;
     if (core)
-        kl_bench_note(b, kl_xprintf("OPENBLAS_CORETYPE=%.40s is set: OpenBLAS takes the processor for "
-                               "that one", core));
+        kl_bench_note(b,
+                      kl_xprintf("OPENBLAS_CORETYPE=%.40s is set: OpenBLAS takes the processor for "
+                                 "that one",
+                                 core));
     for (size_t i = 0; i < b->ndev; i++) {
         struct kl_watch *w = &b->dev[i].watch;
         if (b->dev[i].cuda)
             kl_watch_throttle(w);
         else if (!*w->governor || !*w->turbo)
             kl_bench_note(b, kl_xprintf("CPU: governor%s unknown here: the clock may have changed "
-                                   "between rows; trust ratios and min more than medians",
-                                   *w->governor ? "" : " and turbo"));
+                                        "between rows; trust ratios and min more than medians",
+                                        *w->governor ? "" : " and turbo"));
     }
 }
 

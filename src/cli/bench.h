@@ -1,8 +1,8 @@
 /* bench.h - the parts of `kiln bench`.
  *
  * A *case* is one point of the sweeps.  In a case stand *subjects*: a kernel with its settings on a
- * device, or a peer.  Each subject has one lane for cold arrays and one for warm ones, and all lanes
- * of a case are measured in turn (benchloop.h).  A subject becomes a *row* of the report. */
+ * device, or a peer.  Each subject has one lane for cold arrays and one for warm ones; all lanes of
+ * a case are measured in turn (benchloop.h).  A subject becomes a *row* of the report. */
 #ifndef KL_BENCH_H
 #define KL_BENCH_H
 
@@ -17,12 +17,12 @@ enum { KL_BURST = 16, KL_COPIES = 48 };
 struct kl_watch {
     kiln_device device;
     int32_t index;
-    double full_mhz;        /* what the chip can do; 0: unknown */
-    char governor[40];      /* of the CPU; "" unknown */
-    char turbo[40];         /* "on", "off"; "" unknown */
-    char throttle[200];     /* reasons, "" none or unknown */
+    double full_mhz;    /* what the chip can do; 0: unknown */
+    char governor[40];  /* of the CPU; "" unknown */
+    char turbo[40];     /* "on", "off"; "" unknown */
+    char throttle[200]; /* reasons, "" none or unknown */
     bool throttle_known;
-    void *nvml, *handle;    /* the library, the device */
+    void *nvml, *handle; /* the library, the device */
     struct kl_nvml *fn;
 };
 void kl_watch_open(struct kl_watch *w, kiln_device device, int32_t index);
@@ -40,28 +40,29 @@ void kl_all_cores(void *set, size_t bytes);
 struct kl_bdev {
     char *name;        /* as given to --device */
     const char *label; /* the same, and what auto became */
-    struct kl_opts o; /* the command line with this device alone */
+    struct kl_opts o;  /* the command line with this device alone */
     struct kl_optval *opt;
     struct kl_session s; /* the context */
     kiln_device kind;
     bool cuda;
-    double start_ms; /* to make the context */
-    uint64_t cache_bytes; /* the last cache before memory */
+    double start_ms;        /* to make the context */
+    uint64_t cache_bytes;   /* the last cache before memory */
     const char *cache_name; /* "L2 cache", "last-level cache" */
     kiln_event *ev[2 * KL_BURST];
     struct kl_watch watch;
     kiln_module *mod; /* copy and read, for the ceilings and to flush the cache */
-    kiln_buffer *big[2], *sums; /* of ceiling_bytes each, when needed; what the read kernel writes */
+    kiln_buffer *big[2],
+        *sums; /* of ceiling_bytes each, when needed; what the read kernel writes */
     kiln_buffer *few[2];
     double plug_ms; /* CUDA: what a copy from one to the other takes */
     struct kl_ceiling {
         struct kl_bdev *d;
-        bool reads;         /* else it copies */
-        int64_t block;      /* the better one; 0: the driver's own copy */
+        bool reads;           /* else it copies */
+        int64_t block;        /* the better one; 0: the driver's own copy */
         uint64_t bytes, next; /* of one array; where the next launch begins */
-        double gbs;         /* measured beside the last case; 0: not */
-        double least, most; /* of all cases */
-    } ceiling[2]; /* copy, read */
+        double gbs;           /* measured beside the last case; 0: not */
+        double least, most;   /* of all cases */
+    } ceiling[2];             /* copy, read */
     uint64_t ceiling_bytes;
     double empty_ns; /* a launch of a kernel that does next to nothing */
 };
@@ -138,9 +139,9 @@ struct kl_row {
     double flops; /* 0: not said */
     double gbs, gflops, of_copy, of_read;
     double copy_gbs, read_gbs; /* the ceilings beside it; 0: not measured */
-    double launch_ns; /* 0: not known */
-    char *check;      /* how the result was verified */
-    char *note;       /* why it failed or was left out */
+    double launch_ns;          /* 0: not known */
+    char *check;               /* how the result was verified */
+    char *note;                /* why it failed or was left out */
     kiln_spec_info info;
     struct kl_versus vs, base; /* against the first subject or --vs; against --baseline */
     bool has_vs, has_base;
@@ -156,8 +157,8 @@ struct kl_report {
     size_t nrow;
     bool cold, warm, end_to_end;
     const char *vs_name, *base_name; /* NULL: not compared */
-    double fail_on; /* negative: not given */
-    size_t width;   /* of the terminal: text leaves columns out that do not fit; 0: no limit */
+    double fail_on;                  /* negative: not given */
+    size_t width; /* of the terminal: text leaves columns out that do not fit; 0: no limit */
     size_t cases, regressed, failed;
     char **note; /* remarks below the table */
     size_t nnote;

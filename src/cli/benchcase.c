@@ -1,5 +1,5 @@
-/* benchcase.c - the cases of `kiln bench`: subjects made, measured in turn, compared, and turned into
- * rows. */
+/* benchcase.c - the cases of `kiln bench`: subjects are made, measured in turn, compared, and
+ * become rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ void kl_bench_note(struct kl_bench *b, char *text)
 static void push_assign(struct kl_assigns *as, const char *name, char *value, bool define)
 {
     as->v = kl_xgrow(as->v, sizeof *as->v, as->n);
-    as->v[as->n++] =
-        (struct kl_assign){.name = kl_xstrndup(name, strlen(name)), .value = value, .define = define};
+    as->v[as->n++] = (struct kl_assign){
+        .name = kl_xstrndup(name, strlen(name)), .value = value, .define = define};
 }
 
 static bool words_of(struct kl_bench *b, struct kl_subject *s, const struct kl_point *point,
@@ -76,7 +76,8 @@ static char *point_text(const struct kl_point *p, const struct kl_sweep *s, size
 static struct kl_subject *add_subject(struct kl_bench *b, struct kl_source *src,
                                       const struct kl_point *point, const struct kl_point *set)
 {
-    struct kl_subject *s = &b->subject[b->nsubject++]; /* arrays of peers point into it: no growing */
+    struct kl_subject *s =
+        &b->subject[b->nsubject++]; /* arrays of peers point into it: no growing */
     *s = (struct kl_subject){.dev = src->dev, .src = src};
     s->row.device = kl_xstrndup(src->dev->label, strlen(src->dev->label));
     s->row.point = point_text(point, b->sweep, b->nsweep, false);
@@ -127,8 +128,9 @@ static int count_flops(struct kl_bench *b, struct kl_subject *s, const struct kl
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
                                      p[i].name);
     free(p);
-    return ok ? 0 : kl_fail(KL_RC_USAGE, "--flops: %s (%s has %s)", m.text,
-                            kiln_kernel_name(s->src->k), list);
+    return ok ? 0
+              : kl_fail(KL_RC_USAGE, "--flops: %s (%s has %s)", m.text, kiln_kernel_name(s->src->k),
+                        list);
 }
 
 /* Kernels, settings and devices of one point.  An exit code where the user must mend something. */
@@ -253,8 +255,10 @@ static void measure(struct kl_bench *b)
             if (s->row.failed || s->row.skipped || !(w ? b->rep.warm : b->rep.cold))
                 continue;
             of[n] = (struct kl_lane_of){s, w};
-            lane[n] = (struct kl_lane){.name = s->row.kernel, .user = &of[n],
-                                       .burst = burst_of(s, w), .take = kl_subject_take,
+            lane[n] = (struct kl_lane){.name = s->row.kernel,
+                                       .user = &of[n],
+                                       .burst = burst_of(s, w),
+                                       .take = kl_subject_take,
                                        .clock = kl_subject_clock,
                                        /* the highest clock of a CPU is that of one core alone */
                                        .any_clock = !s->dev->cuda};
@@ -267,8 +271,10 @@ static void measure(struct kl_bench *b)
     for (size_t i = 0; i < b->ndev && b->ceilings && n; i++)
         for (int k = 0; k < 2; k++) {
             kl_ceiling_size(&b->dev[i].ceiling[k], of[0].s->row.bytes);
-            lane[all++] = (struct kl_lane){.name = k ? "read" : "copy", .user = &b->dev[i].ceiling[k],
-                                           .burst = burst_of(of[0].s, true), .take = kl_ceiling_take,
+            lane[all++] = (struct kl_lane){.name = k ? "read" : "copy",
+                                           .user = &b->dev[i].ceiling[k],
+                                           .burst = burst_of(of[0].s, true),
+                                           .take = kl_ceiling_take,
                                            .follows = true};
         }
     if (b->tty)
@@ -381,7 +387,8 @@ static void finish_case(struct kl_bench *b)
         if (s->peer) /* the same work */
             s->row.flops = b->subject[0].row.flops;
         rates(s);
-        if (b->rep.end_to_end && !s->peer && !kl_e2e_run(s->dev, &s->src->s, &s->args, &s->row.e2e, &m))
+        if (b->rep.end_to_end && !s->peer &&
+            !kl_e2e_run(s->dev, &s->src->s, &s->args, &s->row.e2e, &m))
             kl_bench_note(b, kl_xprintf("%s: %s", s->row.kernel, m.text));
     }
     for (size_t i = 0; i < b->nsubject; i++)
@@ -420,8 +427,9 @@ int kl_case_run(struct kl_bench *b, size_t i)
 {
     struct kl_point point;
     kl_point_at(b->sweep, b->nsweep, i, &point);
-    b->subject = kl_xalloc((b->nsrc * kl_points(b->set, b->nset) +
-                            b->ndev * b->npeer * KL_PEER_IMPLS + 1) * sizeof *b->subject);
+    b->subject =
+        kl_xalloc((b->nsrc * kl_points(b->set, b->nset) + b->ndev * b->npeer * KL_PEER_IMPLS + 1) *
+                  sizeof *b->subject);
     int rc = make_kernels(b, &point);
     if (!rc)
         rc = ceilings(b);

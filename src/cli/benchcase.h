@@ -31,7 +31,8 @@ struct kl_bench {
     size_t nsubject;
     double progress_s;
 };
-void kl_bench_note(struct kl_bench *b, char *text); /* a remark of the report; text is kept or freed */
+void kl_bench_note(struct kl_bench *b,
+                   char *text); /* a remark of the report; text is kept or freed */
 /* Case number i.  An exit code where the user must mend something. */
 int kl_case_run(struct kl_bench *b, size_t i);
 /* What is left of a case: its rows go to the report. */

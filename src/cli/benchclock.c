@@ -35,7 +35,7 @@ enum { NVML_SM = 1 };
 static const struct {
     unsigned long long bit;
     const char *name;
-} reasons[] = {{0x4, "power cap"},        {0x8, "hardware slowdown"}, {0x10, "sync boost"},
+} reasons[] = {{0x4, "power cap"},          {0x8, "hardware slowdown"},  {0x10, "sync boost"},
                {0x20, "thermal, software"}, {0x40, "thermal, hardware"}, {0x80, "power brake"},
                {0x100, "display clocks"},   {0x2, "application clocks"}};
 

@@ -58,14 +58,18 @@ static bool launch(struct kl_bdev *d, enum which w, uint64_t at, int64_t n, int6
     kiln_kernel *k = kiln_module_at(d->mod, w);
     int64_t shape = n, parts = (n + block - 1) / block;
     kiln_diags *diags = NULL;
-    kiln_arg a[3] = {{.name = "x", .kind = KILN_ARG_TENSOR}, {.name = "y", .kind = KILN_ARG_TENSOR},
+    kiln_arg a[3] = {{.name = "x", .kind = KILN_ARG_TENSOR},
+                     {.name = "y", .kind = KILN_ARG_TENSOR},
                      {.name = "BLOCK", .kind = KILN_ARG_INT, .u = {.i = block}}};
     bool few = n <= FEW;
-    a[0].u.tensor = (kiln_tensor){.data = address(few ? d->few[0] : d->big[0], at), .dtype = KILN_I32, .ndim = 1,
-                                  .shape = &shape, .flags = KILN_TENSOR_DEVICE};
+    a[0].u.tensor = (kiln_tensor){.data = address(few ? d->few[0] : d->big[0], at),
+                                  .dtype = KILN_I32,
+                                  .ndim = 1,
+                                  .shape = &shape,
+                                  .flags = KILN_TENSOR_DEVICE};
     a[1].u.tensor = a[0].u.tensor;
-    a[1].u.tensor.data = w == READ && !few ? kiln_buffer_data(d->sums)
-                                           : address(few ? d->few[1] : d->big[1], at);
+    a[1].u.tensor.data =
+        w == READ && !few ? kiln_buffer_data(d->sums) : address(few ? d->few[1] : d->big[1], at);
     a[1].u.tensor.shape = w == COPY ? &shape : &parts;
     kiln_status st = kiln_launch(k, NULL, a, 3, &diags);
     if (st)
@@ -135,7 +139,8 @@ static bool need_arrays(struct kl_bdev *d, struct kl_msg *m)
     for (int i = 0; i < 2 && !st; i++)
         st = kiln_buffer_alloc(d->s.ctx, (size_t)d->ceiling_bytes, &d->big[i], &diags);
     if (!st)
-        st = kiln_buffer_alloc(d->s.ctx, (size_t)(d->ceiling_bytes / LEAST_BLOCK), &d->sums, &diags);
+        st =
+            kiln_buffer_alloc(d->s.ctx, (size_t)(d->ceiling_bytes / LEAST_BLOCK), &d->sums, &diags);
     return st ? kl_bench_why(m, "preparing the device", st, diags) : fill(d, m);
 }
 
@@ -149,7 +154,8 @@ bool kl_bdev_flush(struct kl_bdev *d, struct kl_msg *m)
 
 static kiln_status plug(struct kl_bdev *d, kiln_diags **diags)
 {
-    return kiln_buffer_copy(d->big[1], 0, d->big[0], 0, (size_t)(d->ceiling_bytes / 4), NULL, diags);
+    return kiln_buffer_copy(d->big[1], 0, d->big[0], 0, (size_t)(d->ceiling_bytes / 4), NULL,
+                            diags);
 }
 
 /* What one plug takes; the second one counts. */
@@ -242,9 +248,7 @@ int kl_bdev_open(struct kl_bdev *d, const struct kl_opts *o, const char *name, b
     if (rc)
         return rc;
     d->kind = kiln_context_device(d->s.ctx);
-    d->label = strcmp(name, "auto") != 0            ? d->name
-               : d->kind == KILN_DEVICE_CPU         ? "cpu"
-                                                    : "interp";
+    d->label = strcmp(name, "auto") != 0 ? d->name : d->kind == KILN_DEVICE_CPU ? "cpu" : "interp";
     d->cuda = d->kind == KILN_DEVICE_CUDA;
     d->cache_bytes = d->cuda ? kiln_context_device_info(d->s.ctx)->l2_bytes : host_cache();
     d->cache_name = d->cuda ? "L2 cache" : "last-level cache";
@@ -280,10 +284,11 @@ static kiln_status once(struct kl_ceiling *c, kiln_diags **diags, struct kl_msg 
     uint64_t at = c->next;
     c->next = at + 2 * c->bytes > d->ceiling_bytes ? 0 : at + c->bytes;
     if (!c->block)
-        return kiln_buffer_copy(d->big[1], (size_t)at, d->big[0], (size_t)at, (size_t)c->bytes, NULL,
-                                diags);
+        return kiln_buffer_copy(d->big[1], (size_t)at, d->big[0], (size_t)at, (size_t)c->bytes,
+                                NULL, diags);
     return launch(d, c->reads ? READ : COPY, at, (int64_t)(c->bytes / 4), c->block, m)
-               ? KILN_OK : KILN_E_DEVICE;
+               ? KILN_OK
+               : KILN_E_DEVICE;
 }
 
 bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m)
@@ -317,7 +322,9 @@ bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m)
 void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic)
 {
     uint64_t bytes = traffic / (c->reads ? 1 : 2) / 256 * 256;
-    c->bytes = bytes < FEW * 8 ? FEW * 8 : bytes > c->d->ceiling_bytes ? c->d->ceiling_bytes : bytes;
+    c->bytes = bytes < FEW * 8               ? FEW * 8
+               : bytes > c->d->ceiling_bytes ? c->d->ceiling_bytes
+                                             : bytes;
     c->next = 0;
 }
 
@@ -332,11 +339,11 @@ void kl_ceiling_set(struct kl_ceiling *c, const double *sorted, size_t n)
 
 bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_msg *m)
 {
-    struct kl_ceiling c[] = {
-        {.d = d, .block = d->cuda ? 1024 : 16384}, {.d = d, .block = 4096},
-        {.d = d, .block = d->cuda ? 1024 : 16384, .reads = true},
-        {.d = d, .block = 4096, .reads = true},
-        {.d = d}}; /* the CPU's own copy has one thread only */
+    struct kl_ceiling c[] = {{.d = d, .block = d->cuda ? 1024 : 16384},
+                             {.d = d, .block = 4096},
+                             {.d = d, .block = d->cuda ? 1024 : 16384, .reads = true},
+                             {.d = d, .block = 4096, .reads = true},
+                             {.d = d}}; /* the CPU's own copy has one thread only */
     size_t n = d->cuda ? 5 : 4;
     struct kl_lane lane[5] = {{0}};
     struct kl_loop loop = {.rule = *rule, .now = kl_bench_now};
@@ -344,7 +351,8 @@ bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_m
     bool ok = need_arrays(d, m);
     for (size_t i = 0; i < n && ok; i++) {
         c[i].bytes = d->ceiling_bytes;
-        lane[i] = (struct kl_lane){.user = &c[i], .burst = d->cuda ? 8 : 2, .take = kl_ceiling_take};
+        lane[i] =
+            (struct kl_lane){.user = &c[i], .burst = d->cuda ? 8 : 2, .take = kl_ceiling_take};
         ok = kl_ceiling_take(&c[i], 2, ms, m);
     }
     if (ok)

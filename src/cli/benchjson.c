@@ -92,8 +92,9 @@ static json_t *row(const struct kl_row *r, bool samples)
         set(o, "cold_by", json_string(r->cold_by));
         set(o, "copies", json_integer((json_int_t)r->copies));
     }
-    set(o, "clock", json_pack("[o, o]", r->clock[0] < 0 ? json_null() : number(r->clock[0]),
-                              r->clock[1] < 0 ? json_null() : number(r->clock[1])));
+    set(o, "clock",
+        json_pack("[o, o]", r->clock[0] < 0 ? json_null() : number(r->clock[0]),
+                  r->clock[1] < 0 ? json_null() : number(r->clock[1])));
     set(o, "bytes", json_integer((json_int_t)r->bytes));
     set(o, "flops", r->flops > 0 ? number(r->flops) : json_null());
     set(o, "gbs", number(r->gbs));
@@ -181,8 +182,10 @@ bool kl_baseline_open(struct kl_baseline *b, const char *path, struct kl_msg *m)
     const char *schema = json_string_value(json_object_get(root, "schema"));
     if (!schema || strcmp(schema, "kiln.bench/1") != 0) {
         json_decref(root);
-        return kl_msg(m, KL_RC_USAGE, "--baseline %s: it is no report of kiln bench (its schema is "
-                                      "not kiln.bench/1)", path);
+        return kl_msg(m, KL_RC_USAGE,
+                      "--baseline %s: it is no report of kiln bench (its schema is "
+                      "not kiln.bench/1)",
+                      path);
     }
     b->root = root;
     b->path = kl_xstrndup(path, strlen(path));
@@ -201,7 +204,8 @@ bool kl_baseline_find(const struct kl_baseline *b, const struct kl_row *r, int w
     json_t *rows = json_object_get(b->root, "rows"), *o;
     size_t i;
     *samples = NULL;
-    json_array_foreach(rows, i, o) {
+    json_array_foreach(rows, i, o)
+    {
         json_t *s = json_object_get(o, warm ? "warm" : "cold");
         if (!s || !is(o, "kernel", r->kernel) || !is(o, "setting", r->setting) ||
             !is(o, "shape", r->shape) || !is(o, "point", r->point) || !is(o, "device", r->device))
@@ -210,7 +214,8 @@ bool kl_baseline_find(const struct kl_baseline *b, const struct kl_row *r, int w
         *out = (struct kl_summary_stats){
             .median = json_number_value(json_object_get(s, "median")),
             .min = json_number_value(json_object_get(s, "min")),
-            .ci = {json_number_value(json_array_get(ci, 0)), json_number_value(json_array_get(ci, 1))},
+            .ci = {json_number_value(json_array_get(ci, 0)),
+                   json_number_value(json_array_get(ci, 1))},
             .n = (size_t)json_integer_value(json_object_get(s, "samples"))};
         if (json_array_size(list)) {
             out->n = json_array_size(list);

@@ -26,9 +26,9 @@ struct kl_lane {
 
     double *ms; /* the samples that count; unsorted while the loop runs, sorted behind it */
     size_t n, dropped;
-    bool slow;    /* the clock stayed low: in the end every sample counted */
-    double *kept; /* dropped ones, until it is known whether there are others */
-    double spent; /* seconds */
+    bool slow;                      /* the clock stayed low: in the end every sample counted */
+    double *kept;                   /* dropped ones, until it is known whether there are others */
+    double spent;                   /* seconds */
     double clock_first, clock_last; /* shares; negative: unknown */
     enum kl_stop stop;
     struct kl_msg why; /* of KL_STOP_FAILED */

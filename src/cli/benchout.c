@@ -63,12 +63,27 @@ static int main_series(const struct kl_row *r)
 
 #define CELL(name)                                                                                 \
     static void name(const struct kl_report *p, const struct kl_row *r, char *out, size_t n)
-#define BEGIN const struct kl_summary_stats *s = &r->stat[main_series(r)]; (void)s; (void)p
+#define BEGIN                                                                                      \
+    const struct kl_summary_stats *s = &r->stat[main_series(r)];                                   \
+    (void)s;                                                                                       \
+    (void)p
 
-CELL(c_kernel) { (void)p; snprintf(out, n, "%s%s%s", r->kernel, r->setting && *r->setting ? " " : "",
-                                   r->setting ? r->setting : ""); }
-CELL(c_shape) { (void)p; snprintf(out, n, "%s", r->shape ? r->shape : ""); }
-CELL(c_point) { (void)p; snprintf(out, n, "%s", r->point ? r->point : ""); }
+CELL(c_kernel)
+{
+    (void)p;
+    snprintf(out, n, "%s%s%s", r->kernel, r->setting && *r->setting ? " " : "",
+             r->setting ? r->setting : "");
+}
+CELL(c_shape)
+{
+    (void)p;
+    snprintf(out, n, "%s", r->shape ? r->shape : "");
+}
+CELL(c_point)
+{
+    (void)p;
+    snprintf(out, n, "%s", r->point ? r->point : "");
+}
 CELL(c_device)
 {
     bool several = false;
@@ -76,7 +91,12 @@ CELL(c_device)
         several |= strcmp(p->row[i].device, p->row[0].device) != 0;
     snprintf(out, n, "%s", several ? r->device : "");
 }
-CELL(c_median) { BEGIN; char b[32]; snprintf(out, n, "%s", kl_time_text(s->median, b)); }
+CELL(c_median)
+{
+    BEGIN;
+    char b[32];
+    snprintf(out, n, "%s", kl_time_text(s->median, b));
+}
 CELL(c_ci)
 {
     BEGIN;
@@ -88,19 +108,52 @@ CELL(c_ci)
         *unit = 0;
     snprintf(out, n, "[%s, %s]", a, b);
 }
-CELL(c_noise) { BEGIN; snprintf(out, n, "%.1f%%", s->noise * 100); }
-CELL(c_min) { BEGIN; char b[32]; snprintf(out, n, "%s", kl_time_text(s->min, b)); }
-CELL(c_p95) { BEGIN; char b[32]; snprintf(out, n, "%s", kl_time_text(s->p95, b)); }
+CELL(c_noise)
+{
+    BEGIN;
+    snprintf(out, n, "%.1f%%", s->noise * 100);
+}
+CELL(c_min)
+{
+    BEGIN;
+    char b[32];
+    snprintf(out, n, "%s", kl_time_text(s->min, b));
+}
+CELL(c_p95)
+{
+    BEGIN;
+    char b[32];
+    snprintf(out, n, "%s", kl_time_text(s->p95, b));
+}
 CELL(c_n)
 {
     static const char *const mark[] = {"", "", "t", "", ""};
     BEGIN;
     snprintf(out, n, "%zu%s", s->n, mark[r->stop[main_series(r)]]);
 }
-CELL(c_gbs) { (void)p; snprintf(out, n, r->gbs < 100 ? "%.2f" : "%.0f", r->gbs); }
-CELL(c_gflops) { (void)p; if (r->flops > 0) snprintf(out, n, "%.1f", r->gflops); }
-CELL(c_copy) { (void)p; if (r->of_copy > 0) snprintf(out, n, "%.0f%%", r->of_copy * 100); }
-CELL(c_read) { (void)p; if (r->of_read > 0) snprintf(out, n, "%.0f%%", r->of_read * 100); }
+CELL(c_gbs)
+{
+    (void)p;
+    snprintf(out, n, r->gbs < 100 ? "%.2f" : "%.0f", r->gbs);
+}
+CELL(c_gflops)
+{
+    (void)p;
+    if (r->flops > 0)
+        snprintf(out, n, "%.1f", r->gflops);
+}
+CELL(c_copy)
+{
+    (void)p;
+    if (r->of_copy > 0)
+        snprintf(out, n, "%.0f%%", r->of_copy * 100);
+}
+CELL(c_read)
+{
+    (void)p;
+    if (r->of_read > 0)
+        snprintf(out, n, "%.0f%%", r->of_read * 100);
+}
 CELL(c_warm)
 {
     char b[32];
@@ -123,22 +176,33 @@ static void versus(const struct kl_versus *v, char *out, size_t n)
         snprintf(out, n, "%.2fx [%.2f, %.2f] %s", v->ratio, v->ci.lo, v->ci.hi,
                  kl_state_name(v->state));
 }
-CELL(c_vs) { (void)p; if (r->has_vs) versus(&r->vs, out, n); }
-CELL(c_base) { (void)p; if (r->has_base) versus(&r->base, out, n); }
+CELL(c_vs)
+{
+    (void)p;
+    if (r->has_vs)
+        versus(&r->vs, out, n);
+}
+CELL(c_base)
+{
+    (void)p;
+    if (r->has_base)
+        versus(&r->base, out, n);
+}
 
 static const struct column {
     const char *head;
     cell_fn *cell;
     bool left, label; /* label: shown for rows without times, too */
 } columns[] = {
-    {"kernel", c_kernel, true, true}, {"shape", c_shape, true, true}, {"at", c_point, true, true},
-    {"device", c_device, true, true}, {"median", c_median, false, false},
-    {"95% CI", c_ci, false, false},   {"noise", c_noise, false, false},
-    {"min", c_min, false, false},     {"p95", c_p95, false, false},
-    {"n", c_n, false, false},         {"GB/s", c_gbs, false, false},
-    {"GFLOP/s", c_gflops, false, false}, {"% copy", c_copy, false, false},
-    {"% read", c_read, false, false}, {"warm", c_warm, false, false},
-    {"launch", c_launch, false, false}, {"vs", c_vs, true, false}, {"baseline", c_base, true, false},
+    {"kernel", c_kernel, true, true},   {"shape", c_shape, true, true},
+    {"at", c_point, true, true},        {"device", c_device, true, true},
+    {"median", c_median, false, false}, {"95% CI", c_ci, false, false},
+    {"noise", c_noise, false, false},   {"min", c_min, false, false},
+    {"p95", c_p95, false, false},       {"n", c_n, false, false},
+    {"GB/s", c_gbs, false, false},      {"GFLOP/s", c_gflops, false, false},
+    {"% copy", c_copy, false, false},   {"% read", c_read, false, false},
+    {"warm", c_warm, false, false},     {"launch", c_launch, false, false},
+    {"vs", c_vs, true, false},          {"baseline", c_base, true, false},
 };
 enum { NCOL = sizeof columns / sizeof *columns, CELL_MOST = 160 };
 
@@ -221,7 +285,9 @@ static void table(const struct kl_report *p, struct text *t, bool md)
                 cell_of(p, r, c, cell);
             else
                 head_of(p, c, cell, sizeof cell);
-            const char *before = md ? "| " : "", *after = md ? c == last ? " |" : " " : c == last ? "" : "  ";
+            const char *before = md ? "| " : "", *after = md          ? c == last ? " |" : " "
+                                                          : c == last ? ""
+                                                                      : "  ";
             if (left && c == last && !md)
                 put(t, "%s", cell);
             else if (left)
@@ -266,14 +332,17 @@ static void device_line(const struct kl_bdev *d, struct text *t, const char *bef
     }
     if (d->ceiling[0].most > 0)
         put(t, " (measured beside the cases)");
-    put(t, "\n%s        %s %s; clock ", before, d->cache_name, kl_human_bytes(d->cache_bytes, size));
+    put(t, "\n%s        %s %s; clock ", before, d->cache_name,
+        kl_human_bytes(d->cache_bytes, size));
     if (d->watch.full_mhz > 0)
         put(t, "%.0f MHz at most", d->watch.full_mhz);
     else
         put(t, "unknown");
     if (d->cuda)
-        put(t, "; throttling: %s", !d->watch.throttle_known ? "unknown"
-                                   : *d->watch.throttle     ? d->watch.throttle : "none");
+        put(t, "; throttling: %s",
+            !d->watch.throttle_known ? "unknown"
+            : *d->watch.throttle     ? d->watch.throttle
+                                     : "none");
     else
         put(t, "; governor %s; turbo %s", *d->watch.governor ? d->watch.governor : "unknown",
             *d->watch.turbo ? d->watch.turbo : "unknown");
@@ -282,7 +351,7 @@ static void device_line(const struct kl_bdev *d, struct text *t, const char *bef
 
 static void one_e2e(const struct kl_report *p, const struct kl_row *r, struct text *t, bool md)
 {
-    const double v[] = {r->e2e.start_ms, r->e2e.cold_ms, r->e2e.warm_ms, r->e2e.up_ms,
+    const double v[] = {r->e2e.start_ms, r->e2e.cold_ms,   r->e2e.warm_ms, r->e2e.up_ms,
                         r->e2e.first_ms, r->e2e.kernel_ms, r->e2e.down_ms};
     char b[32], label[CELL_MOST];
     snprintf(label, sizeof label, "%s%s%s%s%s", r->kernel, r->setting && *r->setting ? " " : "",
@@ -295,8 +364,8 @@ static void one_e2e(const struct kl_report *p, const struct kl_row *r, struct te
 
 static void e2e_table(const struct kl_report *p, struct text *t, bool md)
 {
-    static const char *const head[] = {"start-up", "source cold", "source warm", "to device",
-                                       "first launch", "launch", "from device"};
+    static const char *const head[] = {"start-up",     "source cold", "source warm", "to device",
+                                       "first launch", "launch",      "from device"};
     put(t, "\nend to end (measured, once): the context; from the source to code without and with a "
            "cache;\nthe arrays to the device; the first launch; another one; the results back\n");
     if (md)
@@ -360,8 +429,10 @@ static void cold_line(const struct kl_report *p, struct text *t, const char *bef
     else if (copies)
         put(t, "%zu to %zu copies of the arrays in turn", least, most);
     if (flushed)
-        put(t, "%sthe cache is flushed before each launch, outside the time", copies ? "; of small "
-            "arrays " : "");
+        put(t, "%sthe cache is flushed before each launch, outside the time",
+            copies ? "; of small "
+                     "arrays "
+                   : "");
     put(t, "; bytes: each array once as it is read and written\n");
 }
 
@@ -419,9 +490,10 @@ static void csv_number(struct text *t, double v, bool known)
 static char *csv(const struct kl_report *p)
 {
     struct text t = {0};
-    put(&t, "kernel,setting,shape,point,device,peer,mode,median_ms,ci_lo_ms,ci_hi_ms,noise,min_ms,"
-            "p95_ms,samples,dropped,stop,bytes,gbs,gflops,copy_share,read_share,launch_ns,vs_ratio,"
-            "vs_lo,vs_hi,vs_state,baseline_ratio,baseline_lo,baseline_hi,baseline_state,check,note\n");
+    put(&t,
+        "kernel,setting,shape,point,device,peer,mode,median_ms,ci_lo_ms,ci_hi_ms,noise,min_ms,"
+        "p95_ms,samples,dropped,stop,bytes,gbs,gflops,copy_share,read_share,launch_ns,vs_ratio,"
+        "vs_lo,vs_hi,vs_state,baseline_ratio,baseline_lo,baseline_hi,baseline_state,check,note\n");
     for (size_t i = 0; i < p->nrow; i++)
         for (int w = 0; w < 2; w++) {
             const struct kl_row *r = &p->row[i];
@@ -434,7 +506,10 @@ static char *csv(const struct kl_report *p)
             field(&t, r->shape);
             field(&t, r->point);
             field(&t, r->device);
-            put(&t, "%d,%s,", r->peer, !ok ? r->failed ? "failed" : "skipped" : w ? "warm" : "cold");
+            put(&t, "%d,%s,", r->peer,
+                !ok ? r->failed ? "failed" : "skipped"
+                : w ? "warm"
+                    : "cold");
             csv_number(&t, s->median, ok);
             csv_number(&t, s->ci.lo, ok);
             csv_number(&t, s->ci.hi, ok);

@@ -1,11 +1,11 @@
 /* benchrun.c - a subject: its arrays, its samples.
  *
- * GPU: the device is kept busy while a burst of launches is queued, each between two events, so
- * that the host's part does not show; that part is taken beside it by the host's clock.  CPU: the
- * clock stands around each launch.  Cold: the copies of the arrays are used in turn, or the cache is
- * flushed before each launch, outside the events.  Warm: one copy again and again, after a launch
- * that does not count.  What a kernel updates in place is restored before each launch of its
- * copy. */
+ * GPU: the device is kept busy while a burst of launches is queued, each between two events,
+ * so that the host's part does not show; that part is taken beside it by the host's clock.
+ * CPU: the clock stands around each launch.  Cold: the copies of the arrays are used in turn,
+ * or the cache is flushed before each launch, outside the events.  Warm: one copy again and
+ * again, after a launch that does not count.  What a kernel updates in place is restored
+ * before each launch of its copy. */
 #include "cli/benchrun.h"
 
 #include <math.h>
@@ -248,8 +248,8 @@ enum { INTERP_BYTES = 300 << 10 };
 
 static bool short_enough(const struct kl_subject *s)
 {
-    double once = s->dev->kind == KILN_DEVICE_CPU
-                      ? s->once_s * kiln_context_threads(s->dev->s.ctx) : 1e9;
+    double once =
+        s->dev->kind == KILN_DEVICE_CPU ? s->once_s * kiln_context_threads(s->dev->s.ctx) : 1e9;
     return kl_args_bytes(&s->args) <= INTERP_BYTES || once <= INTERP_S;
 }
 
@@ -422,7 +422,7 @@ bool kl_subject_after(struct kl_subject *s, struct kl_msg *m)
     /* the first copy and the last one used; a copy that never ran would still be poisoned */
     size_t copies = copies_of(s, false), last = (s->next + copies - 1) % copies;
     return (s->row.has[1] && !s->row.has[0]) ? kl_bset_check(&s->sets, 0, &tol, &same, m)
-                                              : kl_bset_check(&s->sets, last, &tol, &same, m);
+                                             : kl_bset_check(&s->sets, last, &tol, &same, m);
 }
 
 void kl_subject_free(struct kl_subject *s)

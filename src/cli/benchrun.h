@@ -1,4 +1,4 @@
-/* benchrun.h - one subject of a case: a kernel with its settings on a device, or a peer beside it. */
+/* benchrun.h - a subject of a case: a kernel with its settings on a device, or a peer beside it. */
 #ifndef KL_BENCHRUN_H
 #define KL_BENCHRUN_H
 
@@ -27,14 +27,14 @@ struct kl_subject {
     struct kl_args args;
     bool have_args;
     struct kl_bset sets;
-    bool flush; /* the cache is flushed before each cold launch */
+    bool flush;              /* the cache is flushed before each cold launch */
     struct kl_peerrun *peer; /* NULL: the kernel */
     double pause_s;
     double once_s; /* a launch, by the host's clock */
     double *host_s;
     size_t nhost;
-    size_t next; /* copy */
-    int rc;      /* of what failed */
+    size_t next;  /* copy */
+    int rc;       /* of what failed */
     size_t given; /* of as: by the command line */
     struct kl_row row;
 };

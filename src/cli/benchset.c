@@ -23,8 +23,7 @@ static const struct kl_arr *array_of(const struct kl_args *a, size_t i, size_t *
         return NULL;
     *same = i;
     for (size_t j = i; j-- > 0;)
-        if (a->arg[j].kind == KILN_ARG_TENSOR &&
-            a->arg[j].u.tensor.data == a->arg[i].u.tensor.data)
+        if (a->arg[j].kind == KILN_ARG_TENSOR && a->arg[j].u.tensor.data == a->arg[i].u.tensor.data)
             *same = j;
     return kl_args_find(a, a->arg[i].name);
 }
@@ -138,8 +137,8 @@ bool kl_bset_restore(struct kl_bset *b, size_t copy, struct kl_msg *m)
         kiln_buffer *to = b->buf[copy * b->host->n + i];
         if (!b->first[i])
             continue;
-        kiln_status st = kiln_buffer_copy(to, 0, b->first[i], 0, kiln_buffer_size(b->first[i]),
-                                          NULL, &d);
+        kiln_status st =
+            kiln_buffer_copy(to, 0, b->first[i], 0, kiln_buffer_size(b->first[i]), NULL, &d);
         if (st)
             return kl_bench_why(m, "restoring an array", st, d);
         kiln_diags_free(d);
@@ -172,8 +171,8 @@ bool kl_bset_fetch(struct kl_bset *b, size_t copy, struct kl_msg *m)
         kiln_diags *d = NULL;
         if (!r || !r->p->writes)
             continue;
-        kiln_status st = kiln_buffer_download(b->buf[copy * b->host->n + same], 0, r->data,
-                                              span(r), NULL, &d);
+        kiln_status st =
+            kiln_buffer_download(b->buf[copy * b->host->n + same], 0, r->data, span(r), NULL, &d);
         if (st)
             return kl_bench_why(m, "reading a result", st, d);
         kiln_diags_free(d);
@@ -192,8 +191,8 @@ static bool check_one(struct kl_bset *b, size_t copy, size_t i, const struct kl_
     got.data = kl_array_alloc(r->p->name, span(r), m);
     if (!got.data)
         return false;
-    kiln_status st = kiln_buffer_download(b->buf[copy * b->host->n + i], 0, got.data, span(r),
-                                          NULL, &d);
+    kiln_status st =
+        kiln_buffer_download(b->buf[copy * b->host->n + i], 0, got.data, span(r), NULL, &d);
     bool ok = !st || kl_bench_why(m, "reading a result", st, d);
     if (ok) {
         kiln_diags_free(d);
@@ -204,9 +203,9 @@ static bool check_one(struct kl_bset *b, size_t copy, size_t i, const struct kl_
             *same &= c.ok;
             kl_compare(&got, r, tol, &c);
             kl_cmp_text(&c, &got, tol, text, sizeof text);
-            ok = c.ok || kl_msg(m, KL_RC_FINDINGS, "%s: %llu of %llu elements differ: %s",
-                                r->p->name, (unsigned long long)differ,
-                                (unsigned long long)c.count, text);
+            ok = c.ok ||
+                 kl_msg(m, KL_RC_FINDINGS, "%s: %llu of %llu elements differ: %s", r->p->name,
+                        (unsigned long long)differ, (unsigned long long)c.count, text);
         }
     }
     free(got.data);

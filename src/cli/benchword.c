@@ -31,8 +31,9 @@ static bool sum(struct expr *e, double *out);
 static bool bad(struct expr *e)
 {
     int n = (int)(e->end - e->p);
-    return kl_msg(e->m, KL_RC_USAGE, n ? "`%.*s` is unexpected in an expression" :
-                  "an expression ends too early%.*s", n < 40 ? n : 40, e->p);
+    return kl_msg(e->m, KL_RC_USAGE,
+                  n ? "`%.*s` is unexpected in an expression" : "an expression ends too early%.*s",
+                  n < 40 ? n : 40, e->p);
 }
 
 static bool atom(struct expr *e, double *out)
@@ -101,7 +102,8 @@ static bool sum(struct expr *e, double *out)
     return true;
 }
 
-bool kl_number_expr(const char *s, size_t n, kl_lookup *look, void *user, double *out, struct kl_msg *m)
+bool kl_number_expr(const char *s, size_t n, kl_lookup *look, void *user, double *out,
+                    struct kl_msg *m)
 {
     struct expr e = {.p = s, .end = s + n, .look = look, .user = user, .m = m};
     *out = 0;

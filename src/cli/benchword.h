@@ -7,7 +7,8 @@
 /* A name's number for an expression; false: unknown. */
 typedef bool kl_lookup(void *user, const char *name, size_t n, double *out);
 /* Numbers, names, + - * / and parentheses, with the usual order.  All of n bytes. */
-bool kl_number_expr(const char *s, size_t n, kl_lookup *look, void *user, double *out, struct kl_msg *m);
+bool kl_number_expr(const char *s, size_t n, kl_lookup *look, void *user, double *out,
+                    struct kl_msg *m);
 
 /* Several values of one word: "128,256", "1024:65536:*2", "256:1024:+256". */
 struct kl_list {

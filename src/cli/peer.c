@@ -15,9 +15,8 @@
 
 struct kl_tol kl_peer_tol(enum kl_elem e)
 {
-    static const double bound[KL_NELEM] = {
-        [KL_f64] = 1e-9, [KL_f32] = 2e-4, [KL_f16] = 1e-2, [KL_bf16] = 5e-2,
-        [KL_f8e4m3] = 0.3, [KL_f8e5m2] = 0.6};
+    static const double bound[KL_NELEM] = {[KL_f64] = 1e-9,  [KL_f32] = 2e-4,   [KL_f16] = 1e-2,
+                                           [KL_bf16] = 5e-2, [KL_f8e4m3] = 0.3, [KL_f8e5m2] = 0.6};
     if (bound[e] > 0)
         return (struct kl_tol){KL_TOL_REL, bound[e]};
     return (struct kl_tol){KL_TOL_EXACT, 0};
@@ -41,8 +40,10 @@ bool kl_peer_open(struct kl_peer *p, const char *path, struct kl_msg *m)
         return kl_msg(m, KL_RC_USAGE, "--peer %s: cannot read it", path);
     if (memcmp(magic, "\177ELF", 4) != 0 || !dot || strncmp(dot, ".so", 3) != 0) {
         if (access(p->path, X_OK))
-            return kl_msg(m, KL_RC_USAGE, "--peer %s: it is neither a shared library nor may it "
-                                          "be executed (chmod +x)", path);
+            return kl_msg(m, KL_RC_USAGE,
+                          "--peer %s: it is neither a shared library nor may it "
+                          "be executed (chmod +x)",
+                          path);
         return true;
     }
     p->lib = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
@@ -67,7 +68,8 @@ bool kl_peer_hello(struct kl_peer *p, const struct kl_bdev *d, struct kl_msg *m)
     if (kl_proc_start(&p->proc, p->path, threads, m))
         a = kl_proc_ask(&p->proc,
                         json_pack("{s:s, s:s, s:i}", "do", "hello", "protocol", "kiln.peer/1",
-                                  "threads", (int)threads), m);
+                                  "threads", (int)threads),
+                        m);
     const char *name = json_string_value(json_object_get(a, "name"));
     const char *version = json_string_value(json_object_get(a, "version"));
     if (a && !name)
@@ -122,23 +124,32 @@ static void *prepare_copy(struct kl_peerrun *r, struct kl_bdev *d, const struct 
     kl_tool_param *p = resolve(args, &nparam);
     kiln_peer_array *arr = kl_xalloc((args->n + 1) * sizeof *arr);
     kiln_peer_scalar *scalar = kl_xalloc((nparam + 1) * sizeof *scalar);
-    kiln_peer_case c = {.size = sizeof c, .file = file, .kernel = kiln_kernel_name(args->k),
+    kiln_peer_case c = {.size = sizeof c,
+                        .file = file,
+                        .kernel = kiln_kernel_name(args->k),
                         .device = d->cuda ? KILN_DEVICE_CUDA : KILN_DEVICE_CPU,
                         .device_index = d->watch.index,
-                        .threads = kiln_context_threads(d->s.ctx), .array = arr, .scalar = scalar};
+                        .threads = kiln_context_threads(d->s.ctx),
+                        .array = arr,
+                        .scalar = scalar};
     for (size_t i = 0; i < args->n; i++) {
-        const struct kl_arr *a = args->arg[i].kind == KILN_ARG_TENSOR
-                                     ? kl_args_find(args, args->arg[i].name) : NULL;
+        const struct kl_arr *a =
+            args->arg[i].kind == KILN_ARG_TENSOR ? kl_args_find(args, args->arg[i].name) : NULL;
         if (a)
-            arr[c.narray++] = (kiln_peer_array){
-                .name = a->p->name, .data = r->sets.arg[copy * args->n + i].u.tensor.data,
-                .dtype = (kiln_dtype)a->elem, .ndim = a->ndim, .shape = a->shape,
-                .strides = a->stride, .reads = a->p->reads, .writes = a->p->writes};
+            arr[c.narray++] =
+                (kiln_peer_array){.name = a->p->name,
+                                  .data = r->sets.arg[copy * args->n + i].u.tensor.data,
+                                  .dtype = (kiln_dtype)a->elem,
+                                  .ndim = a->ndim,
+                                  .shape = a->shape,
+                                  .strides = a->stride,
+                                  .reads = a->p->reads,
+                                  .writes = a->p->writes};
     }
     for (size_t i = 0; i < nparam; i++)
         if (is_scalar(&p[i]))
-            scalar[c.nscalar++] = (kiln_peer_scalar){p[i].name, p[i].is_float ? p[i].fval
-                                                                              : (double)p[i].ival};
+            scalar[c.nscalar++] =
+                (kiln_peer_scalar){p[i].name, p[i].is_float ? p[i].fval : (double)p[i].ival};
     void *state = r->fn->prepare(&c, text, sizeof text);
     if (!state)
         kl_msg(why, KL_RC_OK, "%s", text);
@@ -156,8 +167,8 @@ static size_t library_case(struct kl_peer *p, struct kl_bdev *d, const struct kl
     const kiln_peer *fn;
     for (size_t i = 0; n < KL_PEER_IMPLS && (fn = p->get(KILN_PEER_ABI, i)); i++) {
         struct kl_peerrun *r = &out[n];
-        *r = (struct kl_peerrun){.peer = p, .impl = i, .fn = fn,
-                                 .name = kl_xstrndup(fn->name, strlen(fn->name))};
+        *r = (struct kl_peerrun){
+            .peer = p, .impl = i, .fn = fn, .name = kl_xstrndup(fn->name, strlen(fn->name))};
         bool ok = kl_bset_make(&r->sets, d, args->k, args, copies, why);
         r->state = kl_xalloc((copies + 1) * sizeof *r->state);
         for (size_t c = 0; c < copies && ok; c++)
@@ -187,10 +198,10 @@ static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_ar
             json_array_append_new(shape, json_integer(a->shape[k]));
         if (a->p->reads)
             ok = kl_proc_write_array(&p->proc, a, &path, why);
-        json_array_append_new(arrays, json_pack("{s:s, s:s, s:o, s:b, s:b, s:s?}", "name",
-                                                a->p->name, "dtype", kl_elems[a->elem].name, "shape",
-                                                shape, "reads", a->p->reads, "writes", a->p->writes,
-                                                "path", path));
+        json_array_append_new(arrays,
+                              json_pack("{s:s, s:s, s:o, s:b, s:b, s:s?}", "name", a->p->name,
+                                        "dtype", kl_elems[a->elem].name, "shape", shape, "reads",
+                                        a->p->reads, "writes", a->p->writes, "path", path));
         free(path);
     }
     for (size_t i = 0; i < nparam; i++)
@@ -199,12 +210,12 @@ static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_ar
                                 param[i].is_float ? json_real(param[i].fval)
                                                   : json_integer(param[i].ival));
     free(param);
-    json_t *q = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o}", "do", "case", "file",
-                          file, "kernel", kiln_kernel_name(args->k), "device",
+    json_t *q = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o}", "do", "case",
+                          "file", file, "kernel", kiln_kernel_name(args->k), "device",
                           d->cuda ? "cuda" : "cpu", "device_index", (int)d->watch.index, "threads",
                           (int)kiln_context_threads(d->s.ctx), "cold_bytes",
-                          (json_int_t)d->cache_bytes * (d->cuda ? 2 : 4), "folder", p->proc.dir, "arrays", arrays,
-                          "scalars", scalars);
+                          (json_int_t)d->cache_bytes * (d->cuda ? 2 : 4), "folder", p->proc.dir,
+                          "arrays", arrays, "scalars", scalars);
     if (ok)
         return q;
     json_decref(q);
@@ -220,8 +231,7 @@ static void give_up(struct kl_peer *p, const struct kl_msg *m)
 }
 
 static size_t program_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                           const char *file, struct kl_peerrun *out,
-                           struct kl_msg *why)
+                           const char *file, struct kl_peerrun *out, struct kl_msg *why)
 {
     size_t n = 0;
     json_t *q = describe(p, d, args, file, why), *a = q ? kl_proc_ask(&p->proc, q, why) : NULL;
@@ -235,7 +245,8 @@ static size_t program_case(struct kl_peer *p, struct kl_bdev *d, const struct kl
     for (; n < json_array_size(list) && n < KL_PEER_IMPLS; n++) {
         const char *name = json_string_value(json_array_get(list, n));
         bool same = !name || strcmp(name, p->name) == 0;
-        out[n] = (struct kl_peerrun){.peer = p, .impl = n,
+        out[n] = (struct kl_peerrun){.peer = p,
+                                     .impl = n,
                                      .name = same ? kl_xprintf("%s", p->name)
                                                   : kl_xprintf("%s %s", p->name, name)};
     }
@@ -246,12 +257,12 @@ static size_t program_case(struct kl_peer *p, struct kl_bdev *d, const struct kl
 }
 
 size_t kl_peer_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                    const char *file, size_t copies,
-                    struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why)
+                    const char *file, size_t copies, struct kl_peerrun out[KL_PEER_IMPLS],
+                    struct kl_msg *why)
 {
     for (size_t i = 0; i < args->narr; i++)
-        if (args->arr[i].alias || (args->arr[i].p->writes && !args->arr[i].made &&
-                                   !args->arr[i].p->has_init)) {
+        if (args->arr[i].alias ||
+            (args->arr[i].p->writes && !args->arr[i].made && !args->arr[i].p->has_init)) {
             kl_msg(why, KL_RC_OK, "%s is updated in place", args->arr[i].p->name);
             return 0;
         }
@@ -276,7 +287,8 @@ static bool compare(const struct kl_arr *got, const struct kl_arr *ref, double *
     kl_compare(got, ref, &tol, &c);
     kl_cmp_text(&c, got, &tol, text, sizeof text);
     *error = fmax(*error, c.rms);
-    return c.ok || kl_msg(m, KL_RC_FINDINGS, "%s differs from the kernel's: %s", ref->p->name, text);
+    return c.ok ||
+           kl_msg(m, KL_RC_FINDINGS, "%s differs from the kernel's: %s", ref->p->name, text);
 }
 
 static bool library_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
@@ -288,8 +300,8 @@ static bool library_check(struct kl_peerrun *r, const struct kl_args *args, doub
     if (!kl_peer_launch(r, 0, &t, m))
         return false;
     for (size_t i = 0; i < args->n && ok; i++) {
-        const struct kl_arr *a = args->arg[i].kind == KILN_ARG_TENSOR
-                                     ? kl_args_find(args, args->arg[i].name) : NULL;
+        const struct kl_arr *a =
+            args->arg[i].kind == KILN_ARG_TENSOR ? kl_args_find(args, args->arg[i].name) : NULL;
         if (!a || !a->p->writes)
             continue;
         struct kl_arr got = *a;
@@ -307,9 +319,8 @@ static bool library_check(struct kl_peerrun *r, const struct kl_args *args, doub
 static bool program_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
                           struct kl_msg *m)
 {
-    json_t *a = kl_proc_ask(&r->peer->proc,
-                            json_pack("{s:s, s:i}", "do", "result", "implementation", (int)r->impl),
-                            m);
+    json_t *a = kl_proc_ask(
+        &r->peer->proc, json_pack("{s:s, s:i}", "do", "result", "implementation", (int)r->impl), m);
     json_t *files = json_object_get(a, "files");
     bool ok = a != NULL;
     for (size_t i = 0; i < args->narr && ok; i++) {
@@ -356,7 +367,8 @@ bool kl_peer_time(struct kl_peerrun *r, bool warm, size_t n, double *ms, struct 
 {
     json_t *a = kl_proc_ask(&r->peer->proc,
                             json_pack("{s:s, s:i, s:b, s:I}", "do", "time", "implementation",
-                                      (int)r->impl, "cold", !warm, "n", (json_int_t)n), m);
+                                      (int)r->impl, "cold", !warm, "n", (json_int_t)n),
+                            m);
     json_t *list = json_object_get(a, "ms");
     bool ok = a != NULL;
     if (ok && json_array_size(list) != n)

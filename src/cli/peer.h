@@ -43,8 +43,8 @@ struct kl_peerrun {
 };
 /* What the peer does of this case: as many as *n (at most KL_PEER_IMPLS).  0 and why: nothing. */
 size_t kl_peer_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                    const char *file, size_t copies,
-                    struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why);
+                    const char *file, size_t copies, struct kl_peerrun out[KL_PEER_IMPLS],
+                    struct kl_msg *why);
 /* Compute once and compare with the arrays of args. */
 bool kl_peer_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
                    struct kl_msg *m);
@@ -62,7 +62,6 @@ bool kl_proc_start(struct kl_proc *p, const char *path, uint32_t threads, struct
 void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m);
 void kl_proc_clear(struct kl_proc *p); /* remove the arrays of the last case */
 void kl_proc_end(struct kl_proc *p);
-bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path,
-                         struct kl_msg *m);
+bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path, struct kl_msg *m);
 
 #endif

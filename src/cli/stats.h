@@ -16,8 +16,8 @@ double kl_stats_noise(const double *v, size_t n);
  * below six samples.  Cheap: the stop rule asks for it again and again. */
 double kl_stats_error(const double *v, size_t n);
 
-double kl_stats_normal(double x);  /* the distribution function of the normal distribution */
-double kl_stats_probit(double p);  /* its inverse; p in (0, 1) */
+double kl_stats_normal(double x); /* the distribution function of the normal distribution */
+double kl_stats_probit(double p); /* its inverse; p in (0, 1) */
 
 struct kl_interval {
     double lo, hi;
@@ -38,13 +38,16 @@ enum kl_stop {
     KL_STOP_FAILED
 };
 struct kl_rule {
-    size_t fixed;    /* stop after just so many; 0: by the rest */
+    size_t fixed; /* stop after just so many; 0: by the rest */
     size_t least, most;
     double enough_s; /* at least so long */
     double most_s;   /* no longer, unless fewer than `least` samples are there */
     double error;    /* of the median, relative: half of its 95 % interval */
 };
-#define KL_RULE_DEFAULT {0, 10, 5000, 0.5, 15.0, 0.005}
+#define KL_RULE_DEFAULT                                                                            \
+    {                                                                                              \
+        0, 10, 5000, 0.5, 15.0, 0.005                                                              \
+    }
 /* n samples were kept, which took `spent` seconds in all. */
 enum kl_stop kl_rule_stop(const struct kl_rule *r, const double *sorted, size_t n, double spent);
 const char *kl_stop_name(enum kl_stop s); /* "precision", "time", "count", "failed" */
@@ -66,7 +69,7 @@ enum kl_state { KL_STATE_UNKNOWN, KL_STATE_SAME, KL_STATE_FAST, KL_STATE_SLOW, K
  * medians are further than `resolution` apart; SAME if the ratio's interval lies within `same` of
  * one; AMBG if it does not, so that the samples decide nothing; UNKNOWN below three samples. */
 enum { KL_STATE_LEAST = 3 };
-#define KL_STATE_RESOLUTION 0.002
+#define KL_STATE_RESOLUTION  0.002
 #define KL_STATE_SAME_WITHIN 0.02
 struct kl_versus {
     double ratio; /* time of ref over time of now: above one, now is faster */
