@@ -26,6 +26,7 @@ struct kl_nvml {
     int (*init)(void);
     int (*shutdown)(void);
     int (*device)(unsigned index, void **out);
+    int (*by_uuid)(const char *uuid, void **out);
     int (*clock)(void *dev, unsigned type, unsigned *mhz);
     int (*full)(void *dev, unsigned type, unsigned *mhz);
     int (*reasons)(void *dev, unsigned long long *bits);
@@ -47,6 +48,27 @@ static bool find(void *lib, const char *name, void *fn)
     return p != NULL;
 }
 
+/* NVML counts all devices of the machine, CUDA those that CUDA_VISIBLE_DEVICES names, by number or
+ * by "GPU-...". */
+static int open_device(const struct kl_watch *w, void **out)
+{
+    const struct kl_nvml *f = w->fn;
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    char word[80] = "", *end;
+    for (int32_t i = 0; list && i < w->index; i++) {
+        list = strchr(list, ',');
+        list = list ? list + 1 : NULL;
+    }
+    if (list && *list)
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(list, ","), list);
+    if (!*word)
+        return getenv("CUDA_VISIBLE_DEVICES") ? 1 : f->device((unsigned)w->index, out);
+    unsigned long number = strtoul(word, &end, 10);
+    if (end != word && !*end)
+        return f->device((unsigned)number, out);
+    return f->by_uuid ? f->by_uuid(word, out) : 1;
+}
+
 static void open_nvml(struct kl_watch *w)
 {
     w->nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -61,8 +83,11 @@ static void open_nvml(struct kl_watch *w)
         return;
     if (!find(w->nvml, "nvmlDeviceGetCurrentClocksEventReasons", &f->reasons))
         find(w->nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", &f->reasons);
-    if (f->device((unsigned)w->index, &w->handle) != 0)
+    find(w->nvml, "nvmlDeviceGetHandleByUUID", &f->by_uuid);
+    if (open_device(w, &w->handle) != 0) {
         w->handle = NULL;
+        f->shutdown();
+    }
     if (w->handle && f->full(w->handle, NVML_SM, &mhz) == 0)
         w->full_mhz = mhz;
 }

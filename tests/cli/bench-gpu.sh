@@ -3,12 +3,14 @@
 fake=$(dirname "$KILN")/tests/fakecuda
 [ -e "$fake/libcuda.so.1" ] || { echo "no fake driver is built" >&2; exit 77; }
 which cc >/dev/null || { echo "no C compiler" >&2; exit 77; }
+unset CUDA_VISIBLE_DEVICES
 cat >nvml.c <<'C'
 #include <stdlib.h>
 static unsigned env(const char *name) { const char *s = getenv(name); return s ? (unsigned)atoi(s) : 0; }
 int nvmlInit_v2(void) { return env("NVML_FAIL") ? 1 : 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **out) { static int it; *out = &it; return i > 1; }
+int nvmlDeviceGetHandleByUUID(const char *s, void **out) { static int it; *out = &it; return s[4] != '1'; }
 int nvmlDeviceGetClockInfo(void *d, unsigned type, unsigned *mhz) { (void)d; *mhz = env("NVML_MHZ"); return type != 1; }
 int nvmlDeviceGetMaxClockInfo(void *d, unsigned type, unsigned *mhz) { (void)d; *mhz = 1980; return type != 1; }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *d, unsigned long long *r) { (void)d; *r = env("NVML_WHY"); return 0; }
@@ -51,5 +53,8 @@ clock() { LD_LIBRARY_PATH=$fake:$PWD/nvml NVML_MHZ=$1 NVML_WHY=$2 "$KILN" bench 
 clock 1980 0
 clock 1485 36
 clock 1484 4
+for d in 1 7 0,1 GPU-1234 GPU-99 ''; do
+    echo "devices $d: $(export CUDA_VISIBLE_DEVICES=$d; clock 1700 0 | grep -o 'clock .*;')"
+done
 LD_LIBRARY_PATH=$fake:$PWD/nvml NVML_FAIL=1 "$KILN" bench --device cuda --samples 3 --measure warm \
     k.kiln:one x=1000:f32 | grep -o 'clock unknown; throttling: unknown'
