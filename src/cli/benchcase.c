@@ -229,7 +229,8 @@ static void show_progress(void *user, const struct kl_lane *l, double error)
     if (t - b->progress_s < 0.1)
         return;
     b->progress_s = t;
-    fprintf(stderr, "\r\033[Kcase %zu  %s: %zu samples", b->rep.cases + 1, l->name, l->n);
+    fprintf(stderr, "\r\033[Kcase %zu of %zu  %s: %zu samples", b->rep.cases + 1,
+            kl_points(b->sweep, b->nsweep), l->name, l->n);
     if (isfinite(error))
         fprintf(stderr, ", median known to %.2f%%", error * 100);
     fflush(stderr);
