@@ -125,6 +125,7 @@ struct kl_row {
     char *setting; /* "BLOCK=256", "" */
     char *shape;   /* "4096x4096" */
     char *point;   /* "rows=4096 cols=4096", "" without a sweep */
+    char *values; /* what the parameters got: "x=randn(4096x4096,f32,0)"; NULL: a peer */
     char *device;
     bool peer, failed, skipped;
     struct kl_summary_stats stat[2]; /* cold, warm */

@@ -77,6 +77,7 @@ static json_t *row(const struct kl_row *r, bool samples)
     set(o, "setting", json_string(r->setting ? r->setting : ""));
     set(o, "shape", json_string(r->shape ? r->shape : ""));
     set(o, "point", json_string(r->point ? r->point : ""));
+    set(o, "values", text_or_null(r->values));
     set(o, "device", json_string(r->device));
     set(o, "peer", json_boolean(r->peer));
     set(o, "check", text_or_null(r->check));

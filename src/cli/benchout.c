@@ -564,6 +564,7 @@ void kl_row_free(struct kl_row *r)
     free(r->setting);
     free(r->shape);
     free(r->point);
+    free(r->values);
     free(r->device);
     free(r->check);
     free(r->note);

@@ -173,6 +173,19 @@ static void label(struct kl_subject *s)
                          : kl_xprintf("%s", kiln_kernel_name(s->src->k));
 }
 
+/* The words of the launch, so that somebody else can do the same. */
+static void note_values(struct kl_subject *s)
+{
+    char *all = kl_xalloc(1);
+    for (size_t i = 0; i < s->as.n; i++) {
+        char *more = kl_xprintf("%s%s%s=%s", all, *all ? " " : "", s->as.v[i].name,
+                                s->as.v[i].value);
+        free(all);
+        all = more;
+    }
+    s->row.values = all;
+}
+
 /* ---- checking ---- */
 
 static bool fail(struct kl_subject *s, const struct kl_msg *m)
@@ -369,6 +382,7 @@ static bool arguments(struct kl_subject *s, struct kl_msg *m)
         return false;
     s->have_args = true;
     label(s);
+    note_values(s);
     kiln_status st = kl_args_outputs(&s->args, wanted, 0, &d, m);
     if (st && m->rc) {
         kiln_diags_free(d);

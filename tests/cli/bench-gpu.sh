@@ -33,7 +33,7 @@ gpu() { LD_LIBRARY_PATH=$fake "$KILN" bench --device cuda --samples 20 --measure
 echo "== rows"
 gpu k.kiln:one 'x={n}:f32' --sweep n=1000,100000 --format csv | cut -d, -f1,3-5,7-17
 gpu k.kiln:one 'x={n}:f32' --sweep n=1000,100000 | grep ^cold
-gpu k.kiln:grow x=50000:f32 --format json | grep -E '"(cold_by|copies|check|median|state)"'
+gpu k.kiln:grow x=50000:f32 --format json | grep -E '"(cold_by|copies|check|median|state|values)"'
 gpu k.kiln:one k.kiln:grow x=1000:f32 --measure warm -D B=128,256 --format csv | cut -d, -f1-3,8,23-26
 gpu k.kiln:one x=3000:f32 --device cuda,sim --format csv | cut -d, -f1-7,31
 gpu k.kiln:one x=15000:f32 --format csv | cut -d, -f1-7,31-32 # 18 copies, of which two run twice
