@@ -202,14 +202,23 @@ static void remark_machine(struct kl_bench *b)
                       kl_xprintf("OPENBLAS_CORETYPE=%.40s is set: OpenBLAS takes the processor for "
                                  "that one",
                                  core));
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    for (size_t i = 0; i < b->ndev; i++)
+        if (!b->dev[i].cuda && cores > 0 && b->load > 0.5 * (double)cores)
+            kl_bench_note(b,
+                          kl_xprintf("CPU: others were at work (load %.1f, %ld cores): what runs "
+                                     "in several threads that wait for each other suffers most",
+                                     b->load, cores));
     for (size_t i = 0; i < b->ndev; i++) {
         struct kl_watch *w = &b->dev[i].watch;
         if (b->dev[i].cuda)
             kl_watch_throttle(w);
         else if (!*w->governor || !*w->turbo)
-            kl_bench_note(b, kl_xprintf("CPU: governor%s unknown here: the clock may have changed "
+            kl_bench_note(b, kl_xprintf("CPU: %s unknown here: the clock may have changed "
                                         "between rows; trust ratios and min more than medians",
-                                        *w->governor ? "" : " and turbo"));
+                                        *w->governor ? "turbo"
+                                        : *w->turbo  ? "governor"
+                                                     : "governor and turbo"));
     }
 }
 
@@ -245,6 +254,7 @@ static int run(struct kl_bench *b)
 {
     struct kl_msg m = {0};
     const char *base = kl_opt(b->o, KL_OPT_baseline);
+    b->load = kl_machine_load();
     int rc = read_words(b);
     if (!rc)
         rc = read_lists(b);

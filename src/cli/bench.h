@@ -32,6 +32,8 @@ void kl_watch_close(struct kl_watch *w);
 double kl_bench_now(void *user); /* seconds, monotonic */
 /* Each thread that the process has now onto a core of its own; how many. */
 unsigned kl_pin_threads(void);
+/* Programs that wanted to run, on average of the last minute; negative: unknown. */
+double kl_machine_load(void);
 /* The cores that the threads of the process may use together, as a cpu_set_t. */
 void kl_all_cores(void *set, size_t bytes);
 

@@ -30,6 +30,7 @@ struct kl_bench {
     struct kl_subject *subject; /* of the case */
     size_t nsubject;
     double progress_s;
+    double load; /* of the machine before it began */
 };
 void kl_bench_note(struct kl_bench *b,
                    char *text); /* a remark of the report; text is kept or freed */

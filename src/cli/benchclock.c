@@ -121,6 +121,12 @@ static void open_cpu(struct kl_watch *w)
         w->full_mhz = strtod(t, NULL) / 1000;
 }
 
+double kl_machine_load(void)
+{
+    char t[64];
+    return read_word("/proc/loadavg", t, sizeof t) ? strtod(t, NULL) : -1;
+}
+
 void kl_watch_open(struct kl_watch *w, kiln_device device, int32_t index)
 {
     *w = (struct kl_watch){.device = device, .index = index};
