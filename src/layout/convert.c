@@ -93,7 +93,7 @@ void kl_conv_plan(kl_conv *c, const kl_layout *src, const kl_layout *dst, uint32
         if (flags & KL_CONV_NO_SHARED || (!(flags & KL_CONV_NO_SHUFFLE) && c->cost <= least))
             return;
     }
-    bool fits = kl_plan_shared(c, max_bytes, !(flags & KL_CONV_NO_SWIZZLE));
+    bool fits = kl_plan_shared(c, max_bytes, flags);
     if (!fits && c->in_warp && !(flags & KL_CONV_NO_SHUFFLE))
         return;
     uint32_t cost = fits ? shared_cost(c) : 0;

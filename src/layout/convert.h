@@ -102,7 +102,8 @@ typedef struct kl_conv {
 enum kl_conv_flags {
     KL_CONV_NO_SHUFFLE = 1, /* shared memory instead */
     KL_CONV_NO_SHARED = 2,  /* shuffles whenever no element leaves its warp */
-    KL_CONV_NO_SWIZZLE = 4  /* row-major offsets as they are, to see what they cost */
+    KL_CONV_NO_SWIZZLE = 4, /* row-major offsets as they are, to see what they cost */
+    KL_CONV_PAD_ONLY = 8    /* these, or with gaps */
 };
 
 /* Elements of 1, 2, 4 or 8 bytes; shared memory up to max_bytes a round. */

@@ -25,6 +25,7 @@ struct job {
     uint32_t elem; /* log2 of the bytes of an element */
     uint32_t n;    /* directions of one round */
     uint32_t max_bytes, nround;
+    bool pad_only; /* no candidate but row-major order and that with gaps */
     uint32_t round[KL_MAX_REG_BITS];
 };
 
@@ -303,7 +304,7 @@ static void try_vectors(const struct job *j, const struct cand *vec, kl_shared *
         return;
     c = *vec;
     add_span(j, &c);
-    if (try_cand(j, &c, best))
+    if (!j->pad_only && try_cand(j, &c, best))
         return;
     c = plain;
     c.swizzle = KL_SWZ_PAD;
@@ -315,6 +316,8 @@ static void try_vectors(const struct job *j, const struct cand *vec, kl_shared *
             if (try_cand(j, &c, best))
                 return;
         }
+    if (j->pad_only)
+        return;
     c.swizzle = KL_SWZ_XOR;
     c.shift = line;
     c.to = vec->n;
@@ -391,9 +394,10 @@ static bool within_warps(const kl_conv *c, const struct job *j)
     return !(moved & kl_place(0, 0, 31, 0));
 }
 
-bool kl_plan_shared(kl_conv *c, uint32_t max_bytes, bool swizzle)
+bool kl_plan_shared(kl_conv *c, uint32_t max_bytes, uint32_t flags)
 {
-    struct job j = {.c = c, .max_bytes = max_bytes};
+    const bool swizzle = !(flags & KL_CONV_NO_SWIZZLE);
+    struct job j = {.c = c, .max_bytes = max_bytes, .pad_only = (flags & KL_CONV_PAD_ONLY) != 0};
     kl_shared *best = &c->shared;
     memset(best, 0, sizeof *best);
     make_views(c, &j);

@@ -101,6 +101,7 @@ void kl_px_atomic(struct pgen *g, kl_val v)
               atom ? old.r[i] : "", atom ? ", " : "", at[i].addr, (long long)at[i].off,
               takes ? ", " : "", takes ? arg[0] : "", takes > 1 ? ", " : "", takes > 1 ? arg[1] : "");
     }
+    kl_px_trace_access(g, v, l, 0, true);
     if (returns && first && l)
         kl_px_spread(g, &old, c, t);
     else if (returns && !l)

@@ -136,9 +136,12 @@ opnd kl_px_ld_shared(struct pgen *g, enum cls c, opnd addr, int64_t off)
 {
     if (c == CL_P) {
         opnd r = kl_px_set(g, CL_B32, "ld.shared.b32 $, [%s+%lld]", addr, (long long)off);
+        kl_px_trace_shared(g, false, kl_px_bytes(c), addr, off, NULL);
         return kl_px_set(g, CL_P, "setp.ne.u32 $, %s, 0", r);
     }
-    return kl_px_set(g, c, "ld.shared.%s $, [%s+%lld]", kl_px_b(c), addr, (long long)off);
+    opnd r = kl_px_set(g, c, "ld.shared.%s $, [%s+%lld]", kl_px_b(c), addr, (long long)off);
+    kl_px_trace_shared(g, false, kl_px_bytes(c), addr, off, NULL);
+    return r;
 }
 
 void kl_px_st_shared(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd v, opnd pred)
@@ -148,6 +151,7 @@ void kl_px_st_shared(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd v,
         v = kl_px_as32(g, c, v), c = CL_B32;
     kl_px(g, "%s%s%sst.shared.%s [%s+%lld], %s", pred ? "@" : "", pred ? pred : "", pred ? " " : "",
           kl_px_b(c), addr, (long long)off, v);
+    kl_px_trace_shared(g, true, kl_px_bytes(c), addr, off, pred);
 }
 
 /* n = 2^k registers of one class, together at most 16 bytes. */
@@ -155,6 +159,7 @@ void kl_px_st_shared_n(struct pgen *g, enum cls c, opnd addr, int64_t off, const
                        opnd pred)
 {
     opnd w[16] = {NULL};
+    uint32_t width = n * kl_px_bytes(c);
     if (n == 1) {
         kl_px_st_shared(g, c, addr, off, v[0], pred);
         return;
@@ -173,6 +178,7 @@ void kl_px_st_shared_n(struct pgen *g, enum cls c, opnd addr, int64_t off, const
     opnd list = kl_px_list(g, w, n);
     kl_px(g, "%s%s%sst.shared%s.%s [%s+%lld], %s", pred ? "@" : "", pred ? pred : "",
           pred ? " " : "", n == 1 ? "" : n == 2 ? ".v2" : ".v4", t, addr, (long long)off, list);
+    kl_px_trace_shared(g, true, width, addr, off, pred);
 }
 
 void kl_px_ld_shared_n(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd *v, uint32_t n)
@@ -189,6 +195,7 @@ void kl_px_ld_shared_n(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd 
     opnd list = kl_px_list(g, w, k);
     kl_px(g, "ld.shared%s.%s %s, [%s+%lld]", k == 1 ? "" : k == 2 ? ".v2" : ".v4", kl_px_b(m), list,
           addr, (long long)off);
+    kl_px_trace_shared(g, false, n * kl_px_bytes(c), addr, off, NULL);
     for (uint32_t i = 0; i < k; i++) {
         if (c == CL_B16) {
             v[2 * i] = kl_px_reg(g, CL_B16), v[2 * i + 1] = kl_px_reg(g, CL_B16);
@@ -259,6 +266,7 @@ static void shared(struct pgen *g, const kl_conv *c, const struct pval *v, enum 
     const kl_shared *s = &c->shared;
     uint32_t rounds = 1u << s->rounds, m = kl_layout_nreg(&c->dst), which;
     opnd base = kl_px_region(g, (s->bytes + 127) & ~127u, &which);
+    kl_px_trace_plan(g, c, g->shared_max / 2);
     for (uint32_t k = 0; k < rounds; k++) {
         if (k)
             kl_px_barrier(g);
@@ -270,6 +278,7 @@ static void shared(struct pgen *g, const kl_conv *c, const struct pval *v, enum 
         side(g, c, false, base, cl, k, NULL, out);
         kl_px_region_read(g, which);
     }
+    kl_px_trace_plan(g, NULL, 0);
     /* registers that were not loaded hold nothing, or repeat others */
     for (uint32_t i = 0; i < m; i++)
         if (!out[i]) {
@@ -283,7 +292,8 @@ struct pval kl_px_to(struct pgen *g, const struct pval *v, enum cls cl, const kl
     if (!v->l || v->l == l)
         return *v;
     kl_conv *c = kl_new(g->a, kl_conv);
-    kl_conv_plan(c, v->l, l, kl_px_bytes(cl), g->shared_max / 2, g->in_block ? KL_CONV_NO_SHARED : 0);
+    kl_conv_plan(c, v->l, l, kl_px_bytes(cl), g->shared_max / 2,
+                 (g->in_block ? KL_CONV_NO_SHARED : 0) | (g->o->no_swizzle ? KL_CONV_NO_SWIZZLE : 0));
     uint32_t m = kl_layout_nreg(l);
     struct pval out = {.l = l, .r = kl_new_n(g->a, opnd, m)};
     bool stays = c->kind != KL_CONV_CLUSTER;

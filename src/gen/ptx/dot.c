@@ -159,6 +159,7 @@ static void multiply(struct pgen *g, const struct operand o[2], const kl_layout 
     for (int k = 0; k < 2; k++) {
         uint32_t *off = kl_new_n(g->a, uint32_t, n);
         x[k] = kl_new_n(g->a, opnd, n);
+        kl_px_trace_repeat(g, steps, o[k].s[k ? rank - 2 : rank - 1]);
         for (uint32_t i = 0; i < n; i++) {
             off[i] = reg_off(&o[k], l, axis[k], i);
             for (uint32_t j = 0; j < i && !x[k][i]; j++)
@@ -171,6 +172,7 @@ static void multiply(struct pgen *g, const struct operand o[2], const kl_layout 
             x[k][i] = wide;
         }
     }
+    kl_px_trace_repeat(g, 1, 0);
     const char *op = c == CL_F32   ? "fma.rn.f32"
                      : c == CL_F64 ? "fma.rn.f64"
                      : c == CL_B64 ? "mad.lo.s64"

@@ -87,7 +87,7 @@ static void splat(struct pgen *g, kl_val v, opnd r)
     g->val[v.id].r[0] = r;
 }
 
-void kl_px_ins(struct pgen *g, kl_val v)
+static void ins(struct pgen *g, kl_val v)
 {
     const kl_fn *f = g->f;
     const struct kl_ins *in = kl_in(f, v);
@@ -124,6 +124,14 @@ void kl_px_ins(struct pgen *g, kl_val v)
     case KL_OP_yield: break;
     default: kl_px_shape(g, v); break;
     }
+}
+
+void kl_px_ins(struct pgen *g, kl_val v)
+{
+    kl_val outer = g->at;
+    g->at = v;
+    ins(g, v);
+    g->at = outer;
 }
 
 void kl_px_block(struct pgen *g, kl_blk b)
@@ -303,6 +311,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     kl_px_align(g);
     g->range = kl_ranges(f);
     kl_px_assign(g);
+    kl_px_trace_begin(g);
 
     parameters(g, &head);
     g->smem = "kl_smem_base";
@@ -316,6 +325,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     }
     g->prog = kl_px_reg(g, CL_B64);
     g->smem = kl_px_reg(g, CL_B32);
+    kl_px_trace_zero(g, g->smem);
     uint32_t top = kl_px_new_label(g), end = kl_px_new_label(g);
     kl_px_label(g, top);
     program_ids(g);

@@ -90,6 +90,23 @@ static struct pval *carried(struct pgen *g, kl_val v, uint32_t n, enum cls *c)
     return r;
 }
 
+/* The end of a block: what its values are moved to. */
+static void end_block(struct pgen *g, kl_blk b, struct pval *to, const enum cls *c, uint32_t n)
+{
+    kl_val outer = g->at;
+    g->at = kl_last(g->f, b);
+    assign(g, yields(g->f, b), to, c, n);
+    g->at = outer;
+}
+
+static void end_loop(struct pgen *g, kl_blk b, const struct pending *head)
+{
+    kl_val outer = g->at;
+    g->at = kl_last(g->f, b);
+    kl_px_end_loop(g, head);
+    g->at = outer;
+}
+
 static void emit_for(struct pgen *g, kl_val v)
 {
     const kl_fn *f = g->f;
@@ -115,8 +132,8 @@ static void emit_for(struct pgen *g, kl_val v)
     g->val[iv.id] = ivv;
     set_params(g, behind(f, iv), r, n);
     kl_px_block(g, body);
-    assign(g, yields(f, body), r, c, n);
-    kl_px_end_loop(g, &head);
+    end_block(g, body, r, c, n);
+    end_loop(g, body, &head);
     /* the next value may wrap: then the loop ends (it was below hi) */
     opnd left = kl_px_set(g, ic, "sub.%s $, %s, %s", t, hi, i);
     kl_px(g, "add.%s %s, %s, %s", t, i, i, step);
@@ -148,8 +165,8 @@ static void emit_while(struct pgen *g, kl_val v)
     struct pending mid = g->p;
     set_params(g, first_of(f, in->attr.blk[1]), r, n);
     kl_px_block(g, in->attr.blk[1]);
-    assign(g, yields(f, in->attr.blk[1]), r, c, n);
-    kl_px_end_loop(g, &head);
+    end_block(g, in->attr.blk[1], r, c, n);
+    end_loop(g, in->attr.blk[1], &head);
     kl_px(g, "bra%s $L%u", uni(g), top);
     kl_px_label(g, end);
     g->p = mid;
@@ -172,7 +189,7 @@ static void emit_if(struct pgen *g, kl_val v)
     for (int k = 0; k < 2; k++) {
         if (k == 0 || has_else) {
             kl_px_block(g, in->attr.blk[k]);
-            assign(g, yields(f, in->attr.blk[k]), r, c, n);
+            end_block(g, in->attr.blk[k], r, c, n);
         }
         left[k] = g->p;
         g->p = before;

@@ -25,6 +25,8 @@ typedef struct kl_ptx_opts {
     bool lines;         /* .loc lines to the Kiln source */
     uint32_t first_file; /* of its .file numbers; 0: 1.  Kernels of one text have numbers apart */
     const char *symbol; /* name of the entry; NULL: kiln_ and the function's name */
+    bool no_swizzle;    /* changes of layout use row-major offsets, to see what that costs */
+    struct kl_ptx_trace *trace; /* what is emitted, for the model (trace.h); NULL: nobody asks */
 } kl_ptx_opts;
 
 typedef struct kl_ptxinfo {

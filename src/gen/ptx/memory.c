@@ -566,6 +566,7 @@ void kl_px_load(struct pgen *g, kl_val v)
                   m.type, kl_px_list(g, c[i].r, c[i].n), q, (long long)off, h.operand);
         }
     }
+    kl_px_trace_access(g, v, l, a.vec, once);
     if (split)
         kl_px_label(g, ld);
     opnd *r = kl_new_n(g->a, opnd, nreg);
@@ -639,6 +640,7 @@ void kl_px_store(struct pgen *g, kl_val v)
                   m.type[0] == 's' ? "u8" : m.type, q, (long long)off, kl_px_list(g, c[i].r, c[i].n),
                   h.operand);
         }
+    kl_px_trace_access(g, v, l, a.vec, true);
     if (split)
         kl_px_label(g, ld);
 }

@@ -88,6 +88,8 @@ struct pgen {
     opnd pid[2], over[2]; /* program ids, and what is left of the index behind them */
     opnd *base;            /* of array parameters */
     opnd smem;
+    struct tracer *tracer; /* trace.c; NULL: nobody asks */
+    kl_val at;             /* the instruction that is emitted */
     kl_span loc;
     uint32_t line, file, loc_beg;     /* of the last .loc; the span it was found for */
     bool approximate;                 /* a fast form was put out */
@@ -275,6 +277,22 @@ void kl_px_push_wait(struct pgen *g, uint32_t which);
 void kl_px_push(struct pgen *g, enum cls c, uint32_t which, opnd at, opnd cta, int64_t off,
                 const opnd *v, uint32_t n, opnd pred);
 uint32_t kl_px_push_bytes(enum cls c);
+
+/* ---- the trace (trace.c); nothing happens without one ---- */
+
+void kl_px_trace_begin(struct pgen *g); /* threads are known */
+void kl_px_trace_zero(struct pgen *g, opnd name);
+/* Register r was defined by text; text was put out. */
+void kl_px_trace_define(struct pgen *g, opnd r, const char *text);
+void kl_px_trace_write(struct pgen *g, const char *text);
+void kl_px_trace_access(struct pgen *g, kl_val v, const kl_layout *l, uint32_t vec, bool once);
+void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, int64_t off, opnd pred);
+void kl_px_trace_barrier(struct pgen *g);
+/* What follows is executed so many times, the address `stride` bytes further each time. */
+void kl_px_trace_repeat(struct pgen *g, uint32_t times, uint32_t stride);
+struct kl_conv;
+/* A change of layout through shared memory begins; NULL: it ends. */
+void kl_px_trace_plan(struct pgen *g, const struct kl_conv *c, uint32_t max_bytes);
 
 /* ---- between threads (convert.c) ---- */
 

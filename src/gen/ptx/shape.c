@@ -134,6 +134,7 @@ opnd kl_px_get_if(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd p)
     opnd r = kl_px_reg(g, m);
     kl_px(g, "mov.%s %s, %s", kl_px_b(m), r, c == CL_F32 ? "0f00000000" : c == CL_F64 ? "0d0000000000000000" : "0");
     kl_px(g, "@%s ld.shared.%s %s, [%s+%lld]", p, kl_px_b(m), r, addr, (long long)off);
+    kl_px_trace_shared(g, false, kl_px_bytes(m), addr, off, p);
     return c == CL_P ? kl_px_from32(g, c, r) : r;
 }
 

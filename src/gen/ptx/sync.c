@@ -10,6 +10,7 @@
 void kl_px_barrier(struct pgen *g)
 {
     kl_px(g, "bar.sync 0");
+    kl_px_trace_barrier(g);
     if (g->clog2) { /* the other CTAs go on */
         g->p.dirty &= 0x80;
         return;

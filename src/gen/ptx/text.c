@@ -50,6 +50,7 @@ void kl_px(struct pgen *g, const char *fmt, ...)
     va_start(ap, fmt);
     const char *s = kl_vprintf(g->a, fmt, ap);
     va_end(ap);
+    kl_px_trace_write(g, s);
     kl_putf(g->to, "\t%s;\n", s);
 }
 
@@ -137,6 +138,8 @@ opnd kl_px_inreg(struct pgen *g, enum cls c, opnd v)
     }
     opnd r = kl_px_reg(g, c);
     kl_px(g, "mov.%s %s, %s", classes[c].type, r, v);
+    if (g->tracer && (c == CL_B32 || c == CL_B64))
+        kl_px_trace_define(g, r, kl_px_fmt(g, "mov.%s %s, %s", classes[c].type, r, v));
     return r;
 }
 
@@ -158,8 +161,10 @@ opnd kl_px_set(struct pgen *g, enum cls c, const char *fmt, ...)
     va_start(ap, fmt);
     const char *s = kl_vprintf(g->a, fmt, ap);
     va_end(ap);
-    opnd r = kl_px_reg(g, c);
-    kl_px(g, "%s", with_name(g, s, r));
+    opnd r = kl_px_reg(g, c), text = with_name(g, s, r);
+    kl_px(g, "%s", text);
+    if (c == CL_P || c == CL_B32 || c == CL_B64)
+        kl_px_trace_define(g, r, text);
     return r;
 }
 
@@ -178,8 +183,11 @@ opnd kl_px_once(struct pgen *g, enum cls c, const char *fmt, ...)
     kl_push(g->a, &g->cached, r);
     kl_buf *to = g->to;
     g->to = &g->pro;
-    kl_px(g, "%s", with_name(g, s, r));
+    opnd text = with_name(g, s, r);
+    kl_px(g, "%s", text);
     g->to = to;
+    if (c == CL_P || c == CL_B32 || c == CL_B64)
+        kl_px_trace_define(g, r, text);
     return r;
 }
 
