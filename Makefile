@@ -27,7 +27,7 @@ KL_LDFLAGS  := $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LDLIBS      := -ldl -lpthread -lm
 Q := $(if $(V),,@)
 
-LIBSRC := $(sort $(wildcard src/base/*.c src/ir/*.c src/lang/*.c src/opt/*.c src/layout/*.c src/gen/*/*.c src/sim/*.c src/rt/*.c src/lib/*.c))
+LIBSRC := $(sort $(wildcard src/base/*.c src/ir/*.c src/lang/*.c src/opt/*.c src/layout/*.c src/gen/*/*.c src/sim/*.c src/model/*.c src/rt/*.c src/lib/*.c))
 CLISRC := $(sort $(wildcard src/cli/*.c))
 obj     = $(patsubst %.c,$(O)/%.o,$(1))
 SO     := libkiln.so
@@ -94,6 +94,9 @@ $(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 $(O)/tests/aot-check: $(call obj,$(AOT)) $(TESTLIBS)
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
+$(O)/tests/model-agree: $(call obj,$(sort $(wildcard tests/explain/*.c))) $(TESTLIBS)
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
 $(O)/tests/device-check: $(O)/tests/device/device.o
 $(O)/tests/compile-times: $(O)/tests/times/compile.o
 $(O)/tests/device-check $(O)/tests/compile-times: $(O)/libkiln.a
@@ -120,7 +123,7 @@ $(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph: | $(FAKECUDA)
 
 tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
-       $(O)/tests/aot-check
+       $(O)/tests/aot-check $(O)/tests/model-agree
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:

@@ -23,7 +23,7 @@
 /* A parameter of the IR function. */
 typedef struct kl_model_param {
     const char *name;
-    bool given;    /* arrays: passed; others: the value is known */
+    bool given;    /* arrays: passed */
     uint64_t bits; /* scalars, canonical */
     /* arrays */
     int32_t rank;

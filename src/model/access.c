@@ -1,0 +1,188 @@
+/* access.c - what one execution of a load, store or atomic asks of memory, lane by lane. */
+#include "model/run.h"
+
+enum { MOST_SEEN = 1 << 14 }; /* sections of one access whose cost is kept */
+
+static void add(kl_model_traffic *to, const kl_model_traffic *t)
+{
+    to->requests += t->requests;
+    to->lanes += t->lanes;
+    to->bytes += t->bytes;
+    to->units += t->units;
+    to->ideal += t->ideal;
+}
+
+static void request(struct mcost *c, const uint64_t *addr, uint32_t active, uint32_t width)
+{
+    if (!active)
+        return;
+    kl_count k = kl_sectors(addr, active, width);
+    uint32_t lanes = (uint32_t)__builtin_popcount(active);
+    add(&c->t, &(kl_model_traffic){1, lanes, (uint64_t)lanes * width, k.units, k.ideal});
+    c->worst = k.units > c->worst ? (uint32_t)k.units : c->worst;
+}
+
+/* One element, which all threads access, or one of them. */
+static void scalar(struct mrun *r, const struct maccess *a, const struct msection *s, kl_val mask,
+                   uint64_t base, uint32_t es, struct mcost *c)
+{
+    uint32_t x[KL_MAX_RANK] = {0};
+    int64_t off;
+    if (!kl_model_element(r, a->rec->at, s, x, &off) || (mask.id && !r->val[mask.id].v[0]))
+        return;
+    uint64_t addr[32];
+    for (uint32_t i = 0; i < 32; i++)
+        addr[i] = base + (uint64_t)off * es;
+    uint32_t n = a->rec->once ? 1 : r->tr->warps * r->tr->ctas;
+    for (uint32_t i = 0; i < n; i++)
+        request(c, addr, a->rec->once ? 1 : UINT32_MAX, es);
+}
+
+/* A tile under its layout. */
+static void tile(struct mrun *r, const struct maccess *a, const struct msection *s, kl_val mask,
+                 uint64_t base, uint32_t es, struct mcost *c)
+{
+    const kl_layout *l = a->rec->l;
+    const struct kl_type *t = kl_access_tile(r->f, a->rec->at);
+    bool indices = kl_access_indices(r->f, a->rec->at) > 0;
+    uint32_t copies = a->rec->once ? kl_layout_replicas(l) & ~((1u << KL_LANE0) - 1) : 0;
+    uint32_t lane[32], each = 1u << a->rec->vec, width = es << a->rec->vec;
+    for (uint32_t i = 0; i < 32; i++)
+        lane[i] = kl_layout_at(l, kl_place(0, i, 0, 0));
+    for (uint32_t cta = 0; cta < r->tr->ctas; cta++)
+        for (uint32_t warp = 0; warp < r->tr->warps; warp++)
+            for (uint32_t reg = 0; reg < kl_layout_nreg(l); reg += each) {
+                uint64_t addr[32];
+                uint32_t active = 0, place = kl_place(reg, 0, warp, cta), at = kl_layout_at(l, place);
+                for (uint32_t i = 0; i < 32; i++) {
+                    uint32_t w = at ^ lane[i], x[KL_MAX_RANK] = {0}, n = 0;
+                    int64_t off = s->off;
+                    bool in = !((place | kl_place(0, i, 0, 0)) & copies) && kl_coord_live(l, w);
+                    for (uint32_t d = 0; d < t->rank && in; d++) {
+                        x[d] = kl_coord_axis(l, w, d);
+                        in = x[d] >= s->lo[d] && x[d] < s->hi[d];
+                        off += s->step[d] * (int64_t)x[d];
+                        n = n * t->dim[d] + x[d];
+                    }
+                    in = in && (!mask.id || r->val[mask.id].v[n]) &&
+                         (!indices || kl_model_element(r, a->rec->at, s, x, &off));
+                    active |= (uint32_t)in << i;
+                    addr[i] = base + (uint64_t)off * es;
+                }
+                request(c, addr, active, width);
+            }
+}
+
+/* Sections that begin at the same place of a sector, with the same parts inside, cost the same. */
+struct key {
+    int64_t step[KL_MAX_RANK];
+    uint32_t lo[KL_MAX_RANK], hi[KL_MAX_RANK], at, dead;
+};
+
+static const struct mcost *cost_of(struct mrun *r, struct maccess *a, const struct msection *s,
+                                   kl_val mask, struct mcost *own)
+{
+    uint32_t es = kl_elems[r->f->param[s->root].elem].bytes;
+    uint64_t base = r->in->param[s->root].base;
+    bool plain = !mask.id && !kl_access_indices(r->f, a->rec->at), isnew = true;
+    uint32_t *found = NULL;
+    memset(own, 0, sizeof *own);
+    if (plain && a->cost.n < MOST_SEEN) {
+        struct key k;
+        memset(&k, 0, sizeof k);
+        memcpy(k.step, s->step, sizeof k.step);
+        memcpy(k.lo, s->lo, sizeof k.lo);
+        memcpy(k.hi, s->hi, sizeof k.hi);
+        k.at = (uint32_t)((base + (uint64_t)s->off * es) & 31);
+        k.dead = s->dead;
+        found = kl_map_put(&a->seen, &k, sizeof k, &isnew);
+        if (!isnew)
+            return &a->cost.v[*found];
+        *found = a->cost.n;
+    }
+    if (!s->dead && a->rec->l)
+        tile(r, a, s, mask, base, es, own);
+    else if (!s->dead)
+        scalar(r, a, s, mask, base, es, own);
+    r->work += 1 + own->t.requests;
+    if (found)
+        kl_push(r->a, &a->cost, *own);
+    return own;
+}
+
+void kl_model_doubt_at(struct mrun *r, kl_val v, const char *why)
+{
+    struct {
+        uint32_t at;
+        char text[60];
+    } k;
+    bool isnew;
+    memset(&k, 0, sizeof k);
+    k.at = kl_in(r->f, v)->loc.beg;
+    memcpy(k.text, why, strlen(why) < sizeof k.text ? strlen(why) : sizeof k.text);
+    uint32_t *i = kl_map_put(&r->doubts, &k, sizeof k, &isnew);
+    if (isnew) {
+        *i = r->m->doubt.n;
+        kl_model_doubt d = {.loc = kl_in(r->f, v)->loc, .text = why};
+        if (r->f->src && d.loc.beg)
+            d.place = kl_src_place(r->f->src, r->a, d.loc);
+        kl_push(r->a, &r->m->doubt, d);
+    }
+    r->m->doubt.v[*i].count++;
+}
+
+/* Does the mask leave something out that is inside? */
+static void look_at_mask(struct mrun *r, struct maccess *a, const struct msection *s, kl_val mask)
+{
+    const struct kl_type *t = kl_access_tile(r->f, a->rec->at);
+    const struct mval *m = &r->val[mask.id];
+    for (uint32_t i = 0; i < m->n && !a->mask_false; i++) {
+        uint32_t x[KL_MAX_RANK] = {0}, k = i;
+        int64_t off;
+        if (m->v[i])
+            continue;
+        for (uint32_t d = t->rank; d-- > 0; k /= t->dim[d])
+            x[d] = k % t->dim[d];
+        a->mask_false |= kl_model_element(r, a->rec->at, s, x, &off);
+    }
+}
+
+void kl_model_access_run(struct mrun *r, kl_val v)
+{
+    kl_val mask = kl_model_mask(r->f, v);
+    struct msection s;
+    const char *why = NULL;
+    bool known = kl_model_section(r, v, &s, &why);
+    if (known && mask.id && !kl_model_known(r, mask)) {
+        known = false;
+        why = "the mask is data";
+    }
+    if (!known) {
+        r->touch[kl_root(r->f, kl_arg(r->f, v, 0))].unknown[0] |= kl_ops[kl_in(r->f, v)->op].flags & KL_F_READ;
+        r->touch[kl_root(r->f, kl_arg(r->f, v, 0))].unknown[1] |= kl_ops[kl_in(r->f, v)->op].flags & KL_F_WRITE;
+        kl_model_doubt_at(r, v, why);
+    }
+    for (struct maccess *a = r->at[v.id]; a; a = a->next) {
+        struct mcost own;
+        a->runs[r->set]++;
+        if (!known || r->unsure) {
+            a->unknown[r->set]++;
+            a->why = known ? r->unsure : why;
+        }
+        if (!known)
+            continue;
+        const struct kl_type *t = kl_access_tile(r->f, v);
+        for (uint32_t d = 0; d < t->rank; d++)
+            a->outside |= s.lo[d] > 0 || s.hi[d] < t->dim[d];
+        a->outside |= s.dead;
+        const struct mcost *c = cost_of(r, a, &s, mask, &own);
+        add(&a->t[r->set], &c->t);
+        a->inside |= c->t.requests > 0;
+        kl_model_access *o = &r->m->access.v[a->out];
+        o->worst = c->worst > o->worst ? c->worst : o->worst;
+        if (mask.id)
+            look_at_mask(r, a, &s, mask);
+    }
+    if (known)
+        kl_model_touch(r, v, &s, mask);
+}

@@ -1,0 +1,250 @@
+/* model.c - from a function and a launch to its model: emit, run, add up. */
+#include "model/model.h"
+
+#include "model/program.h"
+#include "model/run.h"
+
+enum { BUDGET = 1 << 24 };
+
+static void add(kl_model_traffic *to, const kl_model_traffic *t)
+{
+    to->requests += t->requests;
+    to->lanes += t->lanes;
+    to->bytes += t->bytes;
+    to->units += t->units;
+    to->ideal += t->ideal;
+}
+
+uint64_t kl_model_scale(const struct mrun *r, uint64_t n, uint64_t k)
+{
+    uint64_t some = r->m->counted > 2 ? r->m->counted - 2 : 0, all = r->m->programs - 2;
+    if (!some || some == all)
+        return n + k;
+    return n + (uint64_t)((double)k * (double)all / (double)some + 0.5);
+}
+
+uint64_t kl_model_times(const struct mrun *r, kl_val v)
+{
+    return kl_model_scale(r, r->runs[0][v.id], r->runs[1][v.id]);
+}
+
+static kl_model_traffic scaled(const struct mrun *r, const kl_model_traffic t[2])
+{
+    return (kl_model_traffic){
+        kl_model_scale(r, t[0].requests, t[1].requests), kl_model_scale(r, t[0].lanes, t[1].lanes),
+        kl_model_scale(r, t[0].bytes, t[1].bytes), kl_model_scale(r, t[0].units, t[1].units),
+        kl_model_scale(r, t[0].ideal, t[1].ideal)};
+}
+
+static kiln_place place_of(const struct mrun *r, kl_span loc)
+{
+    return r->f->src && loc.beg ? kl_src_place(r->f->src, r->a, loc) : (kiln_place){0};
+}
+
+/* ---- lines ---- */
+
+static kl_model_line *line_of(struct mrun *r, const char *file, uint32_t line)
+{
+    kl_model *m = r->m;
+    for (uint32_t i = 0; i < m->line.n; i++) {
+        kl_model_line *l = &m->line.v[i];
+        if (l->line == line && (l->file == file || (l->file && file && !strcmp(l->file, file))))
+            return l;
+    }
+    kl_push(r->a, &m->line, ((kl_model_line){.file = file, .line = line, .exact = true}));
+    return &m->line.v[m->line.n - 1];
+}
+
+static int by_line(const kl_model_line *a, const kl_model_line *b)
+{
+    int c = !a->file || !b->file ? (a->file != NULL) - (b->file != NULL) : strcmp(a->file, b->file);
+    return c ? c : a->line < b->line ? -1 : a->line > b->line;
+}
+
+static void sort_lines(kl_model *m)
+{
+    for (uint32_t i = 1; i < m->line.n; i++)
+        for (uint32_t j = i; j > 0 && by_line(&m->line.v[j - 1], &m->line.v[j]) > 0; j--) {
+            kl_model_line t = m->line.v[j];
+            m->line.v[j] = m->line.v[j - 1];
+            m->line.v[j - 1] = t;
+        }
+}
+
+/* ---- accesses ---- */
+
+static void make_accesses(struct mrun *r)
+{
+    const kl_fn *f = r->f;
+    r->access = kl_new_n(r->a, struct maccess, r->tr->access.n + 1);
+    r->at = kl_new_n(r->a, struct maccess *, f->nins);
+    for (uint32_t i = 0; i < r->tr->access.n; i++) {
+        const kl_ptx_access *rec = &r->tr->access.v[i];
+        const struct kl_ins *in = kl_in(f, rec->at);
+        struct maccess *a = &r->access[i];
+        a->rec = rec;
+        a->seen.a = r->a;
+        a->out = r->m->access.n;
+        a->next = r->at[rec->at.id];
+        r->at[rec->at.id] = a;
+        kl_val u = kl_arg(f, rec->at, 0);
+        uint32_t root = kl_root(f, u);
+        uint8_t elem = (uint8_t)kl_type_of(f, u)->elem;
+        kl_model_access o = {
+            .at = rec->at, .loc = in->loc, .place = place_of(r, in->loc), .elem = elem,
+            .dir = in->op == KL_OP_atomic                                ? KL_MODEL_ATOMIC
+                   : kl_ops[in->op].flags & KL_F_WRITE                   ? KL_MODEL_STORE
+                                                                         : KL_MODEL_LOAD,
+            .vec = (uint8_t)(1u << rec->vec), .width = (uint8_t)(kl_elems[elem].bytes << rec->vec),
+            .param = root, .name = r->in->param[root].name,
+            .masked = (in->attr.access.flags & KL_ACC_MASK) != 0};
+        kl_push(r->a, &r->m->access, o);
+    }
+}
+
+static void end_accesses(struct mrun *r)
+{
+    kl_model *m = r->m;
+    for (uint32_t i = 0; i < r->tr->access.n; i++) {
+        struct maccess *a = &r->access[i];
+        kl_model_access *o = &m->access.v[a->out];
+        o->t = scaled(r, a->t);
+        o->runs = kl_model_scale(r, a->runs[0], a->runs[1]);
+        o->unknown = kl_model_scale(r, a->unknown[0], a->unknown[1]);
+        o->why = a->why;
+        o->exact = !o->unknown && m->counted == m->programs;
+        o->outside = a->outside;
+        o->empty = o->runs && !o->unknown && !a->inside;
+        o->mask_true = o->masked && o->runs && !o->unknown && !a->mask_false;
+        kl_model_line *l = line_of(r, a->rec->file, a->rec->line);
+        l->exact &= !o->unknown;
+        add(o->dir == KL_MODEL_ATOMIC ? &l->atomic : o->dir == KL_MODEL_STORE ? &l->gstore : &l->gload, &o->t);
+        add(o->dir == KL_MODEL_ATOMIC ? &m->atomic : o->dir == KL_MODEL_STORE ? &m->gstore : &m->gload, &o->t);
+    }
+}
+
+static void end_shared(struct mrun *r)
+{
+    static const char *const how[KL_PTX_NHOW] = {"plain", "padded", "swizzled"};
+    kl_model *m = r->m;
+    for (uint32_t i = 0; i < r->tr->shared.n; i++) {
+        const kl_ptx_shared *s = &r->tr->shared.v[i];
+        const struct kl_ins *in = kl_in(r->f, s->at);
+        uint64_t n = kl_model_times(r, s->at);
+        uint64_t unsure = kl_model_scale(r, r->unsure_runs[0][s->at.id], r->unsure_runs[1][s->at.id]);
+        kl_model_shared o = {.at = s->at, .loc = in->loc, .place = place_of(r, in->loc), .store = s->store,
+                             .width = s->width, .runs = n, .worst = s->worst,
+                             .unknown = s->known ? unsure : n,
+                             .why = !s->known ? "addresses depend on data"
+                                    : unsure  ? "it is executed as often as data say"
+                                              : NULL};
+        o.exact = !o.unknown && m->counted == m->programs;
+        o.t = (kl_model_traffic){n * s->requests, n * s->lanes, n * s->lanes * s->width, n * s->units,
+                                 n * s->ideal};
+        if (s->plan) {
+            const kl_ptx_plan *p = &r->tr->plan.v[s->plan - 1];
+            const uint64_t *w = s->store ? p->st : p->ld;
+            o.plain = n * w[KL_PTX_PLAIN];
+            o.padded = n * w[KL_PTX_PADDED];
+            o.swizzled = n * w[KL_PTX_SWIZZLED];
+            o.chosen = how[p->chosen];
+        }
+        kl_push(r->a, &m->shared, o);
+        kl_model_line *l = line_of(r, s->file, s->line);
+        l->exact &= !o.unknown;
+        add(s->store ? &l->sstore : &l->sload, &o.t);
+        add(s->store ? &m->sstore : &m->sload, &o.t);
+        if (!s->known && n)
+            kl_model_doubt_at(r, s->at, "addresses in shared memory depend on data");
+    }
+    for (uint32_t i = 0; i < r->tr->barrier.n; i++)
+        m->barriers += kl_model_times(r, r->tr->barrier.v[i].at) * r->tr->barrier.v[i].n * r->tr->ctas;
+}
+
+/* ---- arrays ---- */
+
+static uint64_t set_bits(const uint64_t *w, uint64_t n)
+{
+    uint64_t k = 0;
+    for (uint64_t i = 0; w && i < n / 64 + 1; i++)
+        k += (uint64_t)__builtin_popcountll(w[i]);
+    return k;
+}
+
+/* Different bytes of a direction; all programs may touch more than the sample did. */
+static uint64_t unique(const struct mrun *r, const struct mtouch *t, uint32_t write, uint32_t es, uint64_t whole,
+                       uint64_t asked)
+{
+    uint64_t n = set_bits(t->bit[write], t->span >> t->log2) << t->log2;
+    n = (n < t->span ? n : t->span) * es;
+    if (r->m->counted < r->m->programs) {
+        /* a part of the programs touched n bytes: as much again for each other part, at most all */
+        double f = (double)r->m->programs / (double)r->m->counted;
+        uint64_t seen = t->asked[write][0] + t->asked[write][1];
+        double one = seen ? (double)n / (double)seen : 0; /* 1: every program has its own */
+        double more = one > 0.5 ? (double)n * f : (double)n;
+        n = more < (double)whole ? (uint64_t)more : whole;
+    }
+    return n < asked ? n : asked;
+}
+
+static void end_arrays(struct mrun *r)
+{
+    kl_model *m = r->m;
+    for (uint32_t i = 0; i < r->f->nparam; i++) {
+        const kl_model_param *p = &r->in->param[i];
+        const struct mtouch *t = &r->touch[i];
+        if (r->f->param[i].use != KL_P_ARRAY || !p->given)
+            continue;
+        uint32_t es = kl_elems[r->f->param[i].elem].bytes;
+        kl_model_array a = {.name = p->name, .param = i, .elem = r->f->param[i].elem, .whole = es};
+        for (int32_t d = 0; d < p->rank; d++)
+            a.whole *= p->ext[d] > 0 ? (uint64_t)p->ext[d] : 0;
+        a.read = kl_model_scale(r, t->asked[0][0], t->asked[0][1]);
+        a.written = kl_model_scale(r, t->asked[1][0], t->asked[1][1]);
+        a.unique_read = unique(r, t, 0, es, a.whole, a.read);
+        a.unique_written = unique(r, t, 1, es, a.whole, a.written);
+        a.exact = m->counted == m->programs && !t->unknown[0] && !t->unknown[1] && !t->coarse[0] && !t->coarse[1];
+        a.reuse = a.unique_read ? (double)a.read / (double)a.unique_read : 0;
+        m->moved += a.unique_read + a.unique_written;
+        kl_push(r->a, &m->array, a);
+    }
+}
+
+/* ---- all of it ---- */
+
+void kl_model_make(kl_model *m, const kl_model_in *in)
+{
+    const kl_fn *f = in->f;
+    kl_arena *a = f->a;
+    kl_ptx_trace *tr = kl_new(a, kl_ptx_trace);
+    kl_ptx_opts o = *in->ptx;
+    kl_buf text = {.a = a};
+    memset(m, 0, sizeof *m);
+    o.trace = tr;
+    o.lines = true;
+    kl_ptx_emit(&text, f, &o, &m->info);
+    struct mrun run = {.m = m, .in = in, .f = f, .a = a, .tr = tr, .doubts = {.a = a}}, *r = &run;
+    r->val = kl_new_n(a, struct mval, f->nins);
+    r->touch = kl_new_n(a, struct mtouch, f->nparam + 1);
+    r->most = kl_new_n(a, uint64_t, f->nins);
+    for (uint32_t k = 0; k < 2; k++) {
+        r->runs[k] = kl_new_n(a, uint64_t, f->nins);
+        r->unsure_runs[k] = kl_new_n(a, uint64_t, f->nins);
+    }
+    make_accesses(r);
+    kl_model_slice(r);
+    kl_model_programs(r, in->budget ? in->budget : BUDGET);
+    end_accesses(r);
+    end_shared(r);
+    sort_lines(m);
+    end_arrays(r);
+    kl_model_work_of(r);
+    kl_model_passes_of(r);
+    kl_model_dots(r);
+    kl_model_narrow_of(r);
+    const kl_model_work *w = &m->work;
+    if (m->moved)
+        m->intensity = (double)(w->fp16 + w->fp32 + w->fp64 + w->special) / (double)m->moved;
+    m->exact = m->counted == m->programs && !m->doubt.n;
+}
