@@ -132,6 +132,11 @@ check:
 check-random: tests
 	$(O)/tests/random-programs -n $(or $(N),1000) -s $(or $(SEED),1) -j 2
 	$(O)/tests/random-programs --ops -j 2
+check-model: $(O)/tests/model-agree
+	@for a in 80 86 89 90 100 120; do for s in "" --no-swizzle; do \
+	    echo "sm_$$a $$s"; \
+	    $(O)/tests/model-agree --arch $$a $$s kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln || exit 1; \
+	done; done
 check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2
 	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_f8
@@ -170,6 +175,6 @@ include tools/install.mk
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
 
-.PHONY: all clean tests check check-random check-ulp check-build golden lint demo bench
+.PHONY: all clean tests check check-random check-ulp check-build golden lint demo bench check-model
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -100,6 +100,13 @@ random_programs() {
     "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" -j "$J"
 }
 
+model() { # what kernels ask of memory: the model against the executor, line by line
+    rc=0
+    "$O/tests/model-agree" kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln || rc=1
+    "$O/tests/model-agree" --no-swizzle kernels/transpose.kiln tests/explain/bad/*.kiln || rc=1
+    return $rc
+}
+
 each_device() { # kernels over shapes: a choice; `shape-sweep --full` is all of them
     rc=0
     for d in sim cpu cuda; do
@@ -158,6 +165,7 @@ group sim-operations "$O/tests/random-programs" --ops --interp --sim -j "$J"
 group sim-random "$O/tests/random-programs" -n "$RANDOM_N" -s "$RANDOM_SEED" --interp --sim -j "$J"
 group fakecuda env LD_LIBRARY_PATH="$O/tests/fakecuda" "$O/kiln" test kernels tests/run --device cuda
 group sweep each_device
+group model model
 group hosts hosts
 group build-ahead ahead
 group ulp "$O/tests/ulp-check" --sample 4099 --threads 2

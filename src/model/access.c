@@ -53,7 +53,8 @@ static void tile(struct mrun *r, const struct maccess *a, const struct msection 
         for (uint32_t warp = 0; warp < r->tr->warps; warp++)
             for (uint32_t reg = 0; reg < kl_layout_nreg(l); reg += each) {
                 uint64_t addr[32];
-                uint32_t active = 0, place = kl_place(reg, 0, warp, cta), at = kl_layout_at(l, place);
+                uint32_t active = 0, place = kl_place(reg, 0, warp, cta),
+                         at = kl_layout_at(l, place);
                 for (uint32_t i = 0; i < 32; i++) {
                     uint32_t w = at ^ lane[i], x[KL_MAX_RANK] = {0}, n = 0;
                     int64_t off = s->off;
@@ -158,8 +159,10 @@ void kl_model_access_run(struct mrun *r, kl_val v)
         why = "the mask is data";
     }
     if (!known) {
-        r->touch[kl_root(r->f, kl_arg(r->f, v, 0))].unknown[0] |= kl_ops[kl_in(r->f, v)->op].flags & KL_F_READ;
-        r->touch[kl_root(r->f, kl_arg(r->f, v, 0))].unknown[1] |= kl_ops[kl_in(r->f, v)->op].flags & KL_F_WRITE;
+        r->touch[kl_root(r->f, kl_arg(r->f, v, 0))].unknown[0] |=
+            kl_ops[kl_in(r->f, v)->op].flags & KL_F_READ;
+        r->touch[kl_root(r->f, kl_arg(r->f, v, 0))].unknown[1] |=
+            kl_ops[kl_in(r->f, v)->op].flags & KL_F_WRITE;
         kl_model_doubt_at(r, v, why);
     }
     for (struct maccess *a = r->at[v.id]; a; a = a->next) {
@@ -173,8 +176,8 @@ void kl_model_access_run(struct mrun *r, kl_val v)
             continue;
         const struct kl_type *t = kl_access_tile(r->f, v);
         for (uint32_t d = 0; d < t->rank; d++)
-            a->outside |= s.lo[d] > 0 || s.hi[d] < t->dim[d];
-        a->outside |= s.dead;
+            a->outside |= (uint32_t)(s.lo[d] > 0 || s.hi[d] < t->dim[d]) << d;
+        a->outside |= s.dead ? 16 : 0;
         const struct mcost *c = cost_of(r, a, &s, mask, &own);
         add(&a->t[r->set], &c->t);
         a->inside |= c->t.requests > 0;

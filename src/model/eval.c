@@ -94,9 +94,7 @@ static void follow(struct slicer *s, kl_val v)
             want_carried(s, owner, i - loop);
         return;
     }
-    case KL_OP_result:
-        want_carried(s, in->attr.result.of, in->attr.result.index);
-        return;
+    case KL_OP_result: want_carried(s, in->attr.result.of, in->attr.result.index); return;
     case KL_OP_load:
         if (has_data(s->r, kl_root(f, kl_arg(f, v, 0))))
             want_args(s, v, 1);
@@ -125,12 +123,13 @@ static bool is_fixed(const struct mrun *r, kl_val v)
 {
     const kl_fn *f = r->f;
     const struct kl_ins *in = kl_in(f, v);
-    if (in->op == KL_OP_const || in->op == KL_OP_iota || in->op == KL_OP_num_programs || in->op == KL_OP_num_sms)
+    if (in->op == KL_OP_const || in->op == KL_OP_iota || in->op == KL_OP_num_programs ||
+        in->op == KL_OP_num_sms)
         return true;
     if (in->op == KL_OP_param)
         return !f->blk[in->blk.id].owner.id;
-    if (!(kl_ops[in->op].flags & KL_F_PURE) || in->op == KL_OP_program_id || in->op == KL_OP_result ||
-        in->op == KL_OP_inside)
+    if (!(kl_ops[in->op].flags & KL_F_PURE) || in->op == KL_OP_program_id ||
+        in->op == KL_OP_result || in->op == KL_OP_inside)
         return false;
     for (uint32_t i = 0; i < in->nargs; i++)
         if (!r->val[kl_arg(f, v, i).id].fixed)
@@ -140,7 +139,7 @@ static bool is_fixed(const struct mrun *r, kl_val v)
 
 static void make_fixed(struct mrun *r, kl_blk b)
 {
-    kl_each_ins(r->f, b, v) {
+    kl_each_ins (r->f, b, v) {
         kl_blk own[2];
         r->val[v.id].fixed = is_fixed(r, v);
         for (uint32_t i = 0, n = kl_blocks(r->f, v, own); i < n; i++)
@@ -157,7 +156,8 @@ void kl_model_slice(struct mrun *r)
         const struct kl_ins *in = kl_in(f, v);
         if (!in->blk.id)
             continue;
-        if (in->op == KL_OP_load || in->op == KL_OP_store || in->op == KL_OP_inside || kl_is_atomic(in->op))
+        if (in->op == KL_OP_load || in->op == KL_OP_store || in->op == KL_OP_inside ||
+            kl_is_atomic(in->op))
             want_access(&s, v);
         else if (in->op == KL_OP_for)
             for (uint32_t k = 0; k < 3; k++)
@@ -332,8 +332,8 @@ static bool reduce(struct mrun *r, kl_val v, struct mval *out)
         uint64_t args[3] = {out->v[o], a->v[i], 0};
         if (!seen[o])
             out->v[o] = a->v[i];
-        else if (!kl_fold((enum kl_op)in->attr.red.op, (enum kl_elem)t->elem, (enum kl_elem)from->elem, args,
-                          &out->v[o]))
+        else if (!kl_fold((enum kl_op)in->attr.red.op, (enum kl_elem)t->elem,
+                          (enum kl_elem)from->elem, args, &out->v[o]))
             return false;
         seen[o] = true;
     }

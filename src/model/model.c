@@ -90,14 +90,18 @@ static void make_accesses(struct mrun *r)
         kl_val u = kl_arg(f, rec->at, 0);
         uint32_t root = kl_root(f, u);
         uint8_t elem = (uint8_t)kl_type_of(f, u)->elem;
-        kl_model_access o = {
-            .at = rec->at, .loc = in->loc, .place = place_of(r, in->loc), .elem = elem,
-            .dir = in->op == KL_OP_atomic                                ? KL_MODEL_ATOMIC
-                   : kl_ops[in->op].flags & KL_F_WRITE                   ? KL_MODEL_STORE
-                                                                         : KL_MODEL_LOAD,
-            .vec = (uint8_t)(1u << rec->vec), .width = (uint8_t)(kl_elems[elem].bytes << rec->vec),
-            .param = root, .name = r->in->param[root].name,
-            .masked = (in->attr.access.flags & KL_ACC_MASK) != 0};
+        kl_model_access o = {.at = rec->at,
+                             .loc = in->loc,
+                             .place = place_of(r, in->loc),
+                             .elem = elem,
+                             .dir = in->op == KL_OP_atomic              ? KL_MODEL_ATOMIC
+                                    : kl_ops[in->op].flags & KL_F_WRITE ? KL_MODEL_STORE
+                                                                        : KL_MODEL_LOAD,
+                             .vec = (uint8_t)(1u << rec->vec),
+                             .width = (uint8_t)(kl_elems[elem].bytes << rec->vec),
+                             .param = root,
+                             .name = r->in->param[root].name,
+                             .masked = (in->attr.access.flags & KL_ACC_MASK) != 0};
         kl_push(r->a, &r->m->access, o);
     }
 }
@@ -113,13 +117,19 @@ static void end_accesses(struct mrun *r)
         o->unknown = kl_model_scale(r, a->unknown[0], a->unknown[1]);
         o->why = a->why;
         o->exact = !o->unknown && m->counted == m->programs;
-        o->outside = a->outside;
+        o->outside = a->outside != 0;
         o->empty = o->runs && !o->unknown && !a->inside;
         o->mask_true = o->masked && o->runs && !o->unknown && !a->mask_false;
         kl_model_line *l = line_of(r, a->rec->file, a->rec->line);
         l->exact &= !o->unknown;
-        add(o->dir == KL_MODEL_ATOMIC ? &l->atomic : o->dir == KL_MODEL_STORE ? &l->gstore : &l->gload, &o->t);
-        add(o->dir == KL_MODEL_ATOMIC ? &m->atomic : o->dir == KL_MODEL_STORE ? &m->gstore : &m->gload, &o->t);
+        add(o->dir == KL_MODEL_ATOMIC  ? &l->atomic
+            : o->dir == KL_MODEL_STORE ? &l->gstore
+                                       : &l->gload,
+            &o->t);
+        add(o->dir == KL_MODEL_ATOMIC  ? &m->atomic
+            : o->dir == KL_MODEL_STORE ? &m->gstore
+                                       : &m->gload,
+            &o->t);
     }
 }
 
@@ -131,16 +141,22 @@ static void end_shared(struct mrun *r)
         const kl_ptx_shared *s = &r->tr->shared.v[i];
         const struct kl_ins *in = kl_in(r->f, s->at);
         uint64_t n = kl_model_times(r, s->at);
-        uint64_t unsure = kl_model_scale(r, r->unsure_runs[0][s->at.id], r->unsure_runs[1][s->at.id]);
-        kl_model_shared o = {.at = s->at, .loc = in->loc, .place = place_of(r, in->loc), .store = s->store,
-                             .width = s->width, .runs = n, .worst = s->worst,
+        uint64_t unsure =
+            kl_model_scale(r, r->unsure_runs[0][s->at.id], r->unsure_runs[1][s->at.id]);
+        kl_model_shared o = {.at = s->at,
+                             .loc = in->loc,
+                             .place = place_of(r, in->loc),
+                             .store = s->store,
+                             .width = s->width,
+                             .runs = n,
+                             .worst = s->worst,
                              .unknown = s->known ? unsure : n,
                              .why = !s->known ? "addresses depend on data"
                                     : unsure  ? "it is executed as often as data say"
                                               : NULL};
         o.exact = !o.unknown && m->counted == m->programs;
-        o.t = (kl_model_traffic){n * s->requests, n * s->lanes, n * s->lanes * s->width, n * s->units,
-                                 n * s->ideal};
+        o.t = (kl_model_traffic){n * s->requests, n * s->lanes, n * s->lanes * s->width,
+                                 n * s->units, n * s->ideal};
         if (s->plan) {
             const kl_ptx_plan *p = &r->tr->plan.v[s->plan - 1];
             const uint64_t *w = s->store ? p->st : p->ld;
@@ -158,7 +174,8 @@ static void end_shared(struct mrun *r)
             kl_model_doubt_at(r, s->at, "addresses in shared memory depend on data");
     }
     for (uint32_t i = 0; i < r->tr->barrier.n; i++)
-        m->barriers += kl_model_times(r, r->tr->barrier.v[i].at) * r->tr->barrier.v[i].n * r->tr->ctas;
+        m->barriers +=
+            kl_model_times(r, r->tr->barrier.v[i].at) * r->tr->barrier.v[i].n * r->tr->ctas;
 }
 
 /* ---- arrays ---- */
@@ -172,8 +189,8 @@ static uint64_t set_bits(const uint64_t *w, uint64_t n)
 }
 
 /* Different bytes of a direction; all programs may touch more than the sample did. */
-static uint64_t unique(const struct mrun *r, const struct mtouch *t, uint32_t write, uint32_t es, uint64_t whole,
-                       uint64_t asked)
+static uint64_t unique(const struct mrun *r, const struct mtouch *t, uint32_t write, uint32_t es,
+                       uint64_t whole, uint64_t asked)
 {
     uint64_t n = set_bits(t->bit[write], t->span >> t->log2) << t->log2;
     n = (n < t->span ? n : t->span) * es;
@@ -204,7 +221,8 @@ static void end_arrays(struct mrun *r)
         a.written = kl_model_scale(r, t->asked[1][0], t->asked[1][1]);
         a.unique_read = unique(r, t, 0, es, a.whole, a.read);
         a.unique_written = unique(r, t, 1, es, a.whole, a.written);
-        a.exact = m->counted == m->programs && !t->unknown[0] && !t->unknown[1] && !t->coarse[0] && !t->coarse[1];
+        a.exact = m->counted == m->programs && !t->unknown[0] && !t->unknown[1] && !t->coarse[0] &&
+                  !t->coarse[1];
         a.reuse = a.unique_read ? (double)a.read / (double)a.unique_read : 0;
         m->moved += a.unique_read + a.unique_written;
         kl_push(r->a, &m->array, a);
@@ -224,7 +242,9 @@ void kl_model_make(kl_model *m, const kl_model_in *in)
     o.trace = tr;
     o.lines = true;
     kl_ptx_emit(&text, f, &o, &m->info);
-    struct mrun run = {.m = m, .in = in, .f = f, .a = a, .tr = tr, .doubts = {.a = a}}, *r = &run;
+    struct mrun *r = kl_new(a, struct mrun);
+    *r = (struct mrun){.m = m, .in = in, .f = f, .a = a, .tr = tr, .doubts = {.a = a}};
+    m->run = r;
     r->val = kl_new_n(a, struct mval, f->nins);
     r->touch = kl_new_n(a, struct mtouch, f->nparam + 1);
     r->most = kl_new_n(a, uint64_t, f->nins);

@@ -33,6 +33,8 @@ typedef struct kl_model_param {
     const void *lo, *hi; /* of data */
 } kl_model_param;
 
+struct mrun;
+
 typedef struct kl_model_in {
     const kl_fn *f;              /* optimised; its arena takes what the model holds */
     const kl_fn *plain;          /* as lowered, for what passes removed; may be NULL */
@@ -77,7 +79,7 @@ typedef struct kl_model_access {
     uint8_t vec;    /* elements of one lane's access */
     uint8_t width;  /* bytes of one lane's access */
     uint8_t narrow; /* enum kl_model_narrow */
-    const char *fact; /* FACTS: what would have to hold, "cols % 4 == 0"; START: which subscript */
+    const char *fact; /* FACTS, START: what has to hold, and does not */
     uint32_t param; /* which array */
     const char *name;
     bool contiguous;    /* neighbours along the tile's last axis lie side by side */
@@ -181,6 +183,7 @@ typedef struct kl_model {
     uint64_t moved;   /* each byte once: unique_read + unique_written over arrays */
     double intensity; /* floating-point operations (special ones count 1) a byte moved */
     uint64_t barriers; /* of CTAs */
+    const struct mrun *run; /* what the rules look at besides */
 } kl_model;
 
 /* Everything the model holds lies in the arena of in->f.  Raises as kl_ptx_emit does. */

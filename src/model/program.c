@@ -164,7 +164,7 @@ static void run_if(struct mrun *r, kl_val v)
 
 static void run_block(struct mrun *r, kl_blk b)
 {
-    kl_each_ins(r->f, b, v) {
+    kl_each_ins (r->f, b, v) {
         const struct kl_ins *in = kl_in(r->f, v);
         r->runs[r->set][v.id]++;
         r->unsure_runs[r->set][v.id] += r->unsure != NULL;

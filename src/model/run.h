@@ -41,7 +41,8 @@ struct maccess {
     uint32_t naxis, axis[KL_MAX_RANK]; /* dimension of the array of each axis of the tile */
     kl_map seen;
     KL_VEC(struct mcost) cost;
-    bool mask_false, outside, inside;
+    bool mask_false, inside;
+    uint32_t outside; /* axes along which some element was outside, as bits; 16: the whole section */
     kl_model_traffic t[2]; /* of programs that count once; of those that stand for others */
     uint64_t runs[2], unknown[2];
     const char *why;
@@ -110,12 +111,18 @@ void kl_model_access_run(struct mrun *r, kl_val v);
 void kl_model_doubt_at(struct mrun *r, kl_val v, const char *why);
 kl_val kl_model_mask(const kl_fn *f, kl_val v); /* 0: none */
 
+/* ---- pad.c: folds whose padding is not neutral (K2702) ---- */
+
+void kl_model_pad_notes(const struct mrun *r, kl_diags *d);
+
 /* ---- static.c: what needs the number of executions only ---- */
 
 void kl_model_work_of(struct mrun *r);
 void kl_model_passes_of(struct mrun *r);
 void kl_model_dots(struct mrun *r);
 void kl_model_narrow_of(struct mrun *r);
+/* Which values depend on elements of arrays. */
+bool *kl_model_data(const struct mrun *r);
 /* Executions of v, scaled to all programs. */
 uint64_t kl_model_times(const struct mrun *r, kl_val v);
 /* n of programs that count once and k of those that stand for others, for all. */

@@ -39,7 +39,8 @@ static void clip(int64_t start, int64_t step, uint32_t n, int64_t ext, uint32_t 
     while (*lo < *hi && !in_extent(start + step * (int64_t)*lo, ext)) {
         /* by one jump where it is below 0 and comes up */
         int64_t at = start + step * (int64_t)*lo;
-        uint64_t skip = at < 0 && step > 0 ? ((uint64_t)(-at) + (uint64_t)step - 1) / (uint64_t)step : 1;
+        uint64_t skip =
+            at < 0 && step > 0 ? ((uint64_t)(-at) + (uint64_t)step - 1) / (uint64_t)step : 1;
         *lo = skip > *hi - *lo ? *hi : *lo + (uint32_t)skip;
     }
     uint32_t a = *lo, b = *hi; /* the last inside, by halves */
@@ -94,7 +95,8 @@ bool kl_model_section(struct mrun *r, kl_val v, struct msection *s, const char *
     return true;
 }
 
-bool kl_model_element(struct mrun *r, kl_val v, const struct msection *s, const uint32_t *x, int64_t *off)
+bool kl_model_element(struct mrun *r, kl_val v, const struct msection *s, const uint32_t *x,
+                      int64_t *off)
 {
     const kl_fn *f = r->f;
     const struct kl_type *t = kl_access_tile(f, v);
@@ -174,8 +176,8 @@ static void mark(struct mrun *r, uint32_t root, bool write, int64_t at, uint64_t
 }
 
 /* Section by rows; axes from d on have coordinates x. */
-static uint64_t rows(struct mrun *r, const struct msection *s, uint32_t rank, bool write, bool marks,
-                     uint32_t d, int64_t off)
+static uint64_t rows(struct mrun *r, const struct msection *s, uint32_t rank, bool write,
+                     bool marks, uint32_t d, int64_t off)
 {
     if (d == rank) {
         if (marks)

@@ -32,8 +32,8 @@ static bool is_special(enum kl_op op)
 /* Operations that compute nothing: bits move, or types change. */
 static bool is_free(enum kl_op op)
 {
-    return op == KL_OP_select || op == KL_OP_convert || op == KL_OP_convert_nan || op == KL_OP_bitcast ||
-           op == KL_OP_neg || op == KL_OP_abs || op == KL_OP_copysign;
+    return op == KL_OP_select || op == KL_OP_convert || op == KL_OP_convert_nan ||
+           op == KL_OP_bitcast || op == KL_OP_neg || op == KL_OP_abs || op == KL_OP_copysign;
 }
 
 static void count(kl_model_work *w, enum kl_elem e, uint64_t n)
@@ -52,7 +52,8 @@ static void count(kl_model_work *w, enum kl_elem e, uint64_t n)
 static bool is_tile(const kl_fn *f, kl_val v)
 {
     const struct kl_ins *in = kl_in(f, v);
-    return in->blk.id && in->type.id && kl_type_of(f, v)->kind == KL_T_TILE && kl_type_of(f, v)->rank > 0;
+    return in->blk.id && in->type.id && kl_type_of(f, v)->kind == KL_T_TILE &&
+           kl_type_of(f, v)->rank > 0;
 }
 
 static uint64_t numel(const kl_fn *f, kl_val v)
@@ -63,7 +64,7 @@ static uint64_t numel(const kl_fn *f, kl_val v)
 /* Operations of one run of the block of a fold. */
 static void count_block(const kl_fn *f, kl_blk b, uint64_t times, kl_model_work *w)
 {
-    kl_each_ins(f, b, v) {
+    kl_each_ins (f, b, v) {
         const struct kl_ins *in = kl_in(f, v);
         kl_blk own[2];
         for (uint32_t i = 0, n = kl_blocks(f, v, own); i < n; i++)
@@ -73,7 +74,8 @@ static void count_block(const kl_fn *f, kl_blk b, uint64_t times, kl_model_work 
         if (is_special((enum kl_op)in->op))
             w->special += times;
         else
-            count(w, (enum kl_elem)kl_type_of(f, kl_arg(f, v, 0))->elem, times * (in->op == KL_OP_fma ? 2 : 1));
+            count(w, (enum kl_elem)kl_type_of(f, kl_arg(f, v, 0))->elem,
+                  times * (in->op == KL_OP_fma ? 2 : 1));
     }
 }
 
@@ -126,10 +128,9 @@ void kl_model_work_of(struct mrun *r)
  * it is until the loop ends. */
 
 struct passes {
-    struct mrun *r;
-    bool *data;     /* depends on an element of an array */
-    bool *carried;  /* by a loop, or handed to one */
-    double *share;  /* of a tile's elements, how many are no padding */
+    const struct mrun *r;
+    bool *data;    /* depends on an element of an array */
+    bool *carried; /* by a loop, or handed to one */
 };
 
 static kl_val see_through(const kl_fn *f, kl_val v)
@@ -183,7 +184,7 @@ static bool depends(struct passes *p, kl_val v)
 static void find_data(struct passes *p, kl_blk b)
 {
     const kl_fn *f = p->r->f;
-    kl_each_ins(f, b, v) {
+    kl_each_ins (f, b, v) {
         kl_blk own[2];
         uint32_t n = kl_blocks(f, v, own);
         p->data[v.id] = depends(p, v);
@@ -198,6 +199,15 @@ static void find_data(struct passes *p, kl_blk b)
     }
 }
 
+bool *kl_model_data(const struct mrun *r)
+{
+    struct passes p = {.r = r,
+                       .data = kl_new_n(r->a, bool, r->f->nins),
+                       .carried = kl_new_n(r->a, bool, r->f->nins)};
+    find_data(&p, KL_BODY);
+    return p.data;
+}
+
 /* Of the elements of a shape, the share that accesses of that shape have inside. */
 static double share_of(const struct mrun *r, const struct kl_type *t)
 {
@@ -208,9 +218,11 @@ static double share_of(const struct mrun *r, const struct kl_type *t)
         if (!kl_same_shape(kl_access_tile(r->f, a->rec->at), t) || !all || o->unknown || o->masked)
             continue;
         /* replicas that load count once */
-        uint64_t copies = a->rec->l ? kl_layout_threads_places(a->rec->l) / kl_layout_total(a->rec->l) : 1;
+        uint64_t copies =
+            a->rec->l ? kl_layout_threads_places(a->rec->l) / kl_layout_total(a->rec->l) : 1;
         copies = a->rec->once ? 1 : copies;
-        double s = (double)o->t.bytes / (double)copies / (double)kl_elems[o->elem].bytes / (double)all;
+        double s =
+            (double)o->t.bytes / (double)copies / (double)kl_elems[o->elem].bytes / (double)all;
         return s < 1 ? s : 1;
     }
     return 1;
@@ -251,7 +263,9 @@ static uint32_t bytes_written(const kl_fn *f, kl_val v)
     for (uint32_t i = 1; i < f->nins; i++)
         for (uint32_t k = 0; f->ins[i].blk.id && k < f->ins[i].nargs; k++)
             if (kl_arg(f, (kl_val){i}, k).id == v.id) {
-                uint32_t to = f->ins[i].op == KL_OP_convert ? kl_elems[kl_type_of(f, (kl_val){i})->elem].bytes : bytes;
+                uint32_t to = f->ins[i].op == KL_OP_convert
+                                  ? kl_elems[kl_type_of(f, (kl_val){i})->elem].bytes
+                                  : bytes;
                 least = to > least ? to : least;
             }
     return least && least < bytes ? least : bytes;
@@ -260,7 +274,8 @@ static uint32_t bytes_written(const kl_fn *f, kl_val v)
 void kl_model_passes_of(struct mrun *r)
 {
     const kl_fn *f = r->f;
-    struct passes p = {.r = r, .data = kl_new_n(r->a, bool, f->nins), .carried = kl_new_n(r->a, bool, f->nins)};
+    struct passes p = {
+        .r = r, .data = kl_new_n(r->a, bool, f->nins), .carried = kl_new_n(r->a, bool, f->nins)};
     kl_model_passes *out = &r->m->passes;
     double read = 0, written = 0;
     find_data(&p, KL_BODY);
@@ -287,8 +302,8 @@ void kl_model_passes_of(struct mrun *r)
     for (uint32_t i = 1; i < f->nins; i++) { /* what loops leave behind is written once */
         kl_val v = {i};
         const struct kl_ins *in = kl_in(f, v);
-        if (!in->blk.id || in->op != KL_OP_result || !is_tile(f, v) || kl_is_fold(f, in->attr.result.of) ||
-            kl_in(f, in->attr.result.of)->op == KL_OP_if)
+        if (!in->blk.id || in->op != KL_OP_result || !is_tile(f, v) ||
+            kl_is_fold(f, in->attr.result.of) || kl_in(f, in->attr.result.of)->op == KL_OP_if)
             continue;
         written += elements(&p, v, kl_model_times(r, v)) * bytes_written(f, v);
     }
@@ -314,14 +329,22 @@ void kl_model_dots(struct mrun *r)
         if (!in->blk.id || in->op != KL_OP_dot || !kl_model_times(r, v))
             continue;
         const struct kl_type *t = kl_type_of(f, v), *a = kl_type_of(f, kl_arg(f, v, 0));
-        kl_model_dot d = {.at = v, .loc = in->loc, .m = t->dim[t->rank - 2], .n = t->dim[t->rank - 1],
-                          .k = a->dim[a->rank - 1], .elem = a->elem, .acc = t->elem};
+        kl_model_dot d = {.at = v,
+                          .loc = in->loc,
+                          .m = t->dim[t->rank - 2],
+                          .n = t->dim[t->rank - 1],
+                          .k = a->dim[a->rank - 1],
+                          .elem = a->elem,
+                          .acc = t->elem};
         d.place = f->src && in->loc.beg ? kl_src_place(f->src, r->a, in->loc) : (kiln_place){0};
         uint32_t es = kl_elems[a->elem].bytes, kstep = es ? 32 / es : 1;
         const char *type = kl_elems[a->elem].name;
         if (a->elem == KL_f64 || a->elem == KL_f32)
-            d.miss = kl_printf(r->a, "operands are %s, which tensor cores would round; f16, bf16, 8-bit floats and "
-                                     "i8 have a form there", type);
+            d.miss = kl_printf(
+                r->a,
+                "operands are %s, which tensor cores would round; f16, bf16, 8-bit floats and "
+                "i8 have a form there",
+                type);
         else if (es > 2 || (kl_is_int((enum kl_elem)a->elem) && es != 1))
             d.miss = kl_printf(r->a, "operands are %s, for which tensor cores have no form", type);
         else if (d.m % 16)
@@ -329,7 +352,8 @@ void kl_model_dots(struct mrun *r)
         else if (d.n % 8)
             d.miss = kl_printf(r->a, "the tile has %u columns, no multiple of 8", d.n);
         else if (d.k % kstep)
-            d.miss = kl_printf(r->a, "the tile's inner size is %u, no multiple of %u (of %s)", d.k, kstep, type);
+            d.miss = kl_printf(r->a, "the tile's inner size is %u, no multiple of %u (of %s)", d.k,
+                               kstep, type);
         kl_push(r->a, &r->m->dot, d);
     }
 }
@@ -347,19 +371,23 @@ static const char *broken_fact(const struct mrun *r, uint32_t first)
         int64_t es = kl_elems[r->f->param[i].elem].bytes, n = 16 / es;
         int32_t in = p->rank - 1;
         if (p->base % 16)
-            return kl_printf(r->a, "the address of %s is a multiple of 16 bytes (it is %llu further)", p->name,
-                             (unsigned long long)(p->base % 16));
+            return kl_printf(
+                r->a, "the address of `%s` has to be a multiple of 16 bytes, and is %llu further",
+                p->name, (unsigned long long)(p->base % 16));
         if (in < 0)
             continue;
         if (p->str[in] != 1)
-            return kl_printf(r->a, "%s has a last stride of 1 (it is %lld)", p->name, (long long)p->str[in]);
+            return kl_printf(r->a, "the last stride of `%s` has to be 1, and is %lld", p->name,
+                             (long long)p->str[in]);
         if (p->ext[in] * es % 16)
-            return kl_printf(r->a, "the last extent of %s is a multiple of %lld (it is %lld)", p->name,
-                             (long long)n, (long long)p->ext[in]);
+            return kl_printf(r->a,
+                             "the last extent of `%s` has to be a multiple of %lld, and is %lld",
+                             p->name, (long long)n, (long long)p->ext[in]);
         for (int32_t d = 0; d < in; d++)
             if (p->ext[d] > 1 && p->str[d] * es % 16)
-                return kl_printf(r->a, "the pitch of %s is a multiple of %lld elements (it is %lld)", p->name,
-                                 (long long)n, (long long)p->str[d]);
+                return kl_printf(
+                    r->a, "the pitch of `%s` has to be a multiple of %lld elements, and is %lld",
+                    p->name, (long long)n, (long long)p->str[d]);
     }
     return NULL;
 }
@@ -370,7 +398,7 @@ static enum kl_model_narrow narrow(struct mrun *r, const struct maccess *a, kl_m
     kl_val v = a->rec->at, u = kl_arg(f, v, 0);
     const struct kl_ins *in = kl_in(f, v);
     const struct kl_type *t = kl_access_tile(f, v);
-    uint32_t rank = kl_type_of(f, u)->rank, last = rank - 1;
+    uint32_t rank = kl_type_of(f, u)->rank;
     if (o->width == 16)
         return KL_NARROW_NOT;
     if (!a->rec->l || kl_numel(t) == 1 || !rank)
@@ -388,13 +416,14 @@ static enum kl_model_narrow narrow(struct mrun *r, const struct maccess *a, kl_m
         return KL_NARROW_VIEW;
     uint64_t places = UINT64_C(32) * r->tr->warps * r->tr->ctas;
     uint32_t want = 16u / kl_elems[o->elem].bytes;
+    if (1u << a->rec->may < want) {
+        o->fact = kl_printf(
+            r->a, "the start of the last section has to be known as a multiple of %u", want);
+        return KL_NARROW_START;
+    }
     if (kl_numel(t) < places * want || t->dim[t->rank - 1] % want)
         return KL_NARROW_SMALL;
-    if ((1u << kl_layout_vec(a->rec->l, a->rec->l->rank - 1u)) < want)
-        return KL_NARROW_LAYOUT;
-    o->fact = kl_printf(r->a, "the start of the last section is a multiple of %u", want);
-    (void)last;
-    return KL_NARROW_START;
+    return KL_NARROW_LAYOUT;
 }
 
 /* Bytes between neighbours of the last axis, and between rows; from the strides of the launch. */

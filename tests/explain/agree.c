@@ -1,6 +1,6 @@
 /* agree.c - the model of a kernel against the PTX executor, line by line.
  *
- *     model-agree [--cases N] [--no-swizzle] [-v] FILE...
+ *     model-agree [--cases N] [--arch 90] [--no-swizzle] [--notes] [-v] FILE...
  *
  * For the `//!` cases of each file (at most N of them, evenly): requests, sectors or wavefronts, ideal
  * ones and bytes of global and shared loads and stores of each line must be the same numbers.  Lines
@@ -44,6 +44,11 @@ static void run_case(const struct options *o, struct totals *t, kiln_module *mod
                kiln_diags_count(d) ? kiln_diags_at(d, 0)->text : msg.text);
         bad = true;
     }
+    if (o->notes && d) {
+        static char text[1 << 16];
+        kiln_diags_render(d, 0, text, sizeof text);
+        printf("---- %s\n%s", what, text);
+    }
     if (bad)
         t->failed++;
     else if (s || left)
@@ -81,7 +86,7 @@ static void run_file(const struct options *o, struct totals *t, kiln_context *ct
 
 int main(int argc, char **argv)
 {
-    struct options o = {0};
+    struct options o = {.arch = 90};
     struct totals t = {0};
     kiln_context *ctx;
     const kiln_options opt = {.size = sizeof opt, .device = KILN_DEVICE_INTERP};
@@ -92,13 +97,18 @@ int main(int argc, char **argv)
             o.most = strtol(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "--no-swizzle"))
             o.no_swizzle = true;
+        else if (!strcmp(argv[i], "--arch") && i + 1 < argc)
+            o.arch = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (!strcmp(argv[i], "--notes"))
+            o.notes = true;
         else if (!strcmp(argv[i], "-v"))
             o.verbose = true;
         else
             run_file(&o, &t, ctx, argv[i]);
     }
     kiln_context_free(ctx);
-    printf("%lu lines with memory traffic; on %lu of them something depends on data\n", t.lines, t.unsure);
+    printf("%lu lines with memory traffic; on %lu of them something depends on data\n", t.lines,
+           t.unsure);
     printf("%lu passed, %lu failed, %lu skipped\n", t.passed, t.failed, t.skipped);
     return t.failed != 0;
 }

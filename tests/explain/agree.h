@@ -8,7 +8,8 @@
 
 struct options {
     long most;
-    bool no_swizzle, verbose;
+    unsigned arch;
+    bool no_swizzle, verbose, notes;
 };
 
 struct totals {
@@ -17,7 +18,8 @@ struct totals {
 
 /* Model and execute one launch and compare them.  *bad: they differ, which was printed; *left: there
  * is nothing to compare. */
-kiln_status agree_run(const struct options *o, struct totals *t, kiln_kernel *k, const kiln_arg *args, size_t n,
-                      const char *what, bool *bad, bool *left, kiln_diags **diags);
+kiln_status agree_run(const struct options *o, struct totals *t, kiln_kernel *k,
+                      const kiln_arg *args, size_t n, const char *what, bool *bad, bool *left,
+                      kiln_diags **diags);
 
 #endif

@@ -20,13 +20,13 @@ struct one {
 static void fail(struct one *w, const char *what, const char *line, unsigned number, uint64_t model,
                  uint64_t sim)
 {
-    printf("FAIL %s: line %s:%u: %s: the model says %llu, the executor %llu\n", w->what, line ? line : "-",
-           number, what, (unsigned long long)model, (unsigned long long)sim);
+    printf("FAIL %s: line %s:%u: %s: the model says %llu, the executor %llu\n", w->what,
+           line ? line : "-", number, what, (unsigned long long)model, (unsigned long long)sim);
     w->bad = true;
 }
 
-static void compare(struct one *w, const char *kind, const kl_model_line *l, const kl_model_traffic *m,
-                    const kl_sim_traffic *s)
+static void compare(struct one *w, const char *kind, const kl_model_line *l,
+                    const kl_model_traffic *m, const kl_sim_traffic *s)
 {
     const struct {
         const char *name;
@@ -49,7 +49,8 @@ static const kl_model_line *find(const kl_model *m, const kl_sim_line *s)
     static const kl_model_line none = {.exact = true};
     for (uint32_t i = 0; i < m->line.n; i++) {
         const kl_model_line *l = &m->line.v[i];
-        if (l->line == s->line && (l->file == s->file || (l->file && s->file && !strcmp(l->file, s->file))))
+        if (l->line == s->line &&
+            (l->file == s->file || (l->file && s->file && !strcmp(l->file, s->file))))
             return l;
     }
     return &none;
@@ -81,7 +82,8 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
         bool seen = !l->exact;
         for (uint32_t k = 0; k < c->nline && !seen; k++)
             seen = c->line[k].line == l->line && find(m, &c->line[k]) == l;
-        if (!seen && l->gload.requests + l->gstore.requests + l->sload.requests + l->sstore.requests)
+        if (!seen &&
+            l->gload.requests + l->gstore.requests + l->sload.requests + l->sstore.requests)
             fail(w, "requests", l->file, l->line, l->gload.requests + l->gstore.requests, 0);
     }
     if (m->barriers != c->barriers && !m->doubt.n)
@@ -111,31 +113,43 @@ static kiln_status run(struct kl_call *c, void *arg)
     const kl_pipeline p = {.level = 2};
     kl_run_passes(f, &p, NULL);
     unsigned facts = kl_facts(k, &b);
-    const kl_ptx_opts po = {.arch = 90, .v16 = facts & KL_FACT_V16, .i32 = facts & KL_FACT_I32, .exact = true,
-                            .lines = true, .no_swizzle = w->o->no_swizzle};
+    const kl_ptx_opts po = {.arch = w->o->arch,
+                            .v16 = facts & KL_FACT_V16,
+                            .i32 = facts & KL_FACT_I32,
+                            .exact = true,
+                            .lines = true,
+                            .no_swizzle = w->o->no_swizzle};
     kl_model_param *mp = kl_new_n(&c->tmp, kl_model_param, f->nparam + 1);
     kl_sim_buffer *buf = kl_new_n(&c->tmp, kl_sim_buffer, f->nparam + 1);
     uint64_t *param = kl_new_n(&c->tmp, uint64_t, f->nparam + 5);
     uint32_t nbuf = 0;
     for (uint32_t i = 0; i < f->nparam; i++) {
         const struct kl_boundparam *q = &b.param[f->param[i].decl];
-        mp[i] = (kl_model_param){.name = f->param[i].name, .given = q->given, .bits = q->bits, .rank = q->rank,
-                                 .base = (uint64_t)(uintptr_t)q->data, .data = q->data, .lo = q->lo, .hi = q->hi};
+        mp[i] = (kl_model_param){.name = f->param[i].name,
+                                 .given = q->given,
+                                 .bits = q->bits,
+                                 .rank = q->rank,
+                                 .base = (uint64_t)(uintptr_t)q->data,
+                                 .data = q->data,
+                                 .lo = q->lo,
+                                 .hi = q->hi};
         memcpy(mp[i].ext, q->ext, sizeof mp[i].ext);
         memcpy(mp[i].str, q->str, sizeof mp[i].str);
         bool array = f->param[i].use == KL_P_ARRAY;
         param[i] = array ? (uint64_t)(uintptr_t)q->data : q->bits;
         if (array && q->lo < q->hi)
-            buf[nbuf++] = (kl_sim_buffer){.base = (void *)(uintptr_t)q->lo,
-                                          .size = (size_t)((const char *)q->hi - (const char *)q->lo),
-                                          .writable = f->param[i].written};
+            buf[nbuf++] =
+                (kl_sim_buffer){.base = (void *)(uintptr_t)q->lo,
+                                .size = (size_t)((const char *)q->hi - (const char *)q->lo),
+                                .writable = f->param[i].written};
     }
     uint64_t total = (uint64_t)b.grid[0] * (uint64_t)b.grid[1] * (uint64_t)b.grid[2];
     for (int i = 0; i < 3; i++)
         param[f->nparam + (uint32_t)i] = (uint64_t)b.grid[i];
     param[f->nparam + 3] = total;
     param[f->nparam + 4] = 4;
-    const kl_model_in in = {.f = f, .ptx = &po, .param = mp, .grid = {b.grid[0], b.grid[1], b.grid[2]}, .num_sms = 4};
+    const kl_model_in in = {
+        .f = f, .ptx = &po, .param = mp, .grid = {b.grid[0], b.grid[1], b.grid[2]}, .num_sms = 4};
     kl_model m;
     kl_model_make(&m, &in);
     kl_model_notes(&m, &in, c->d);
@@ -151,9 +165,14 @@ static kiln_status run(struct kl_call *c, void *arg)
     kl_sim *sim = kl_sim_parse(&c->tmp, src, file, c->d);
     if (!sim)
         return KILN_E_INTERNAL;
-    const kl_sim_launch l = {.entry = info.entry, .grid = {(uint32_t)(total * info.cluster), 1, 1},
-                             .block = {info.threads, 1, 1}, .dynamic_shared = info.dynamic, .param = param,
-                             .param_bytes = info.nparam * 8, .buffer = buf, .nbuffer = nbuf};
+    const kl_sim_launch l = {.entry = info.entry,
+                             .grid = {(uint32_t)(total * info.cluster), 1, 1},
+                             .block = {info.threads, 1, 1},
+                             .dynamic_shared = info.dynamic,
+                             .param = param,
+                             .param_bytes = info.nparam * 8,
+                             .buffer = buf,
+                             .nbuffer = nbuf};
     const kl_sim_options so = {.checks = 0};
     kl_sim_counts counts;
     kiln_status s = kl_sim_run(sim, &l, &so, &counts, &c->tmp, c->d, &c->env);
@@ -169,8 +188,9 @@ static kiln_status run(struct kl_call *c, void *arg)
     return KILN_OK;
 }
 
-kiln_status agree_run(const struct options *o, struct totals *t, kiln_kernel *k, const kiln_arg *args, size_t n,
-                      const char *what, bool *bad, bool *left, kiln_diags **diags)
+kiln_status agree_run(const struct options *o, struct totals *t, kiln_kernel *k,
+                      const kiln_arg *args, size_t n, const char *what, bool *bad, bool *left,
+                      kiln_diags **diags)
 {
     struct one w = {.o = o, .t = t, .k = k, .args = args, .n = n, .what = what};
     struct kl_call c;

@@ -13,8 +13,8 @@
 
 struct tracer {
     kl_ptx_trace *out;
-    uint32_t n;           /* threads of all CTAs */
-    kl_map at;            /* register -> index of its values */
+    uint32_t n;               /* threads of all CTAs */
+    kl_map at;                /* register -> index of its values */
     KL_VEC(uint64_t *) value; /* NULL: it has been written again, and is not known */
     uint32_t plan, repeat, stride;
 };
@@ -69,17 +69,32 @@ void kl_px_trace_zero(struct pgen *g, opnd name)
 
 /* ---- definitions ---- */
 
-enum calc { C_MOV, C_AND, C_OR, C_XOR, C_SHL, C_SHR, C_ADD, C_SUB, C_MUL, C_MAD, C_POPC, C_EQ, C_NE,
-            C_LT, C_GE };
+enum calc {
+    C_MOV,
+    C_AND,
+    C_OR,
+    C_XOR,
+    C_SHL,
+    C_SHR,
+    C_ADD,
+    C_SUB,
+    C_MUL,
+    C_MAD,
+    C_POPC,
+    C_EQ,
+    C_NE,
+    C_LT,
+    C_GE
+};
 
 static const struct {
     const char *text; /* up to the type */
     uint8_t calc, nargs;
 } calcs[] = {
-    {"mov", C_MOV, 1},    {"and", C_AND, 2},     {"or", C_OR, 2},      {"xor", C_XOR, 2},
-    {"shl", C_SHL, 2},    {"shr", C_SHR, 2},     {"add", C_ADD, 2},    {"sub", C_SUB, 2},
-    {"mul.lo", C_MUL, 2}, {"mad.lo", C_MAD, 3},  {"popc", C_POPC, 1},  {"setp.eq", C_EQ, 2},
-    {"setp.ne", C_NE, 2}, {"setp.lt", C_LT, 2},  {"setp.ge", C_GE, 2}, {"cvt.u64", C_MOV, 1},
+    {"mov", C_MOV, 1},     {"and", C_AND, 2},    {"or", C_OR, 2},      {"xor", C_XOR, 2},
+    {"shl", C_SHL, 2},     {"shr", C_SHR, 2},    {"add", C_ADD, 2},    {"sub", C_SUB, 2},
+    {"mul.lo", C_MUL, 2},  {"mad.lo", C_MAD, 3}, {"popc", C_POPC, 1},  {"setp.eq", C_EQ, 2},
+    {"setp.ne", C_NE, 2},  {"setp.lt", C_LT, 2}, {"setp.ge", C_GE, 2}, {"cvt.u64", C_MOV, 1},
     {"cvt.u32", C_MOV, 1},
 };
 static const char *const types[] = {".u32 ", ".b32 ", ".s32 ", ".pred ", ".u64 ", ".b64 ", ".s64 "};
@@ -149,7 +164,8 @@ void kl_px_trace_define(struct pgen *g, opnd r, const char *text)
         size_t n = strlen(calcs[c].text), type = 0;
         if (strncmp(text, calcs[c].text, n) != 0)
             continue;
-        while (type < sizeof types / sizeof *types && strncmp(text + n, types[type], strlen(types[type])) != 0)
+        while (type < sizeof types / sizeof *types &&
+               strncmp(text + n, types[type], strlen(types[type])) != 0)
             type++;
         if (type == sizeof types / sizeof *types)
             continue;
@@ -209,7 +225,8 @@ void kl_px_trace_access(struct pgen *g, kl_val v, const kl_layout *l, uint32_t v
 {
     if (on(g))
         kl_push(g->a, &g->tracer->out->access,
-                ((kl_ptx_access){v, l, (uint8_t)vec, once, file_of(g), g->line}));
+                ((kl_ptx_access){v, l, (uint8_t)vec, (uint8_t)kl_px_access_vec(g, v), once,
+                                 file_of(g), g->line}));
 }
 
 void kl_px_trace_barrier(struct pgen *g)
@@ -235,12 +252,18 @@ static kl_ptx_shared *record(struct pgen *g, bool store, bool known, uint32_t wi
             return s;
     }
     kl_push(g->a, &o->shared,
-            ((kl_ptx_shared){.at = g->at, .file = file_of(g), .line = g->line, .store = store,
-                             .known = known, .width = (uint8_t)width, .plan = g->tracer->plan}));
+            ((kl_ptx_shared){.at = g->at,
+                             .file = file_of(g),
+                             .line = g->line,
+                             .store = store,
+                             .known = known,
+                             .width = (uint8_t)width,
+                             .plan = g->tracer->plan}));
     return &o->shared.v[o->shared.n - 1];
 }
 
-void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, int64_t off, opnd pred)
+void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, int64_t off,
+                        opnd pred)
 {
     if (!on(g))
         return;

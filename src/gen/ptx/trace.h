@@ -17,6 +17,7 @@ typedef struct kl_ptx_access {
     kl_val at;
     const kl_layout *l; /* NULL: one element, which every thread accesses */
     uint8_t vec;        /* log2 of the elements of one access */
+    uint8_t may;        /* the same as far as facts and divisors go, whatever the layout */
     bool once;          /* by the first of the threads that share an element */
     const char *file;   /* of the last .loc */
     uint32_t line;
