@@ -94,7 +94,7 @@ $(O)/tests/shape-sweep: $(call obj,$(SWEEP)) $(O)/libkiln.a
 $(O)/tests/aot-check: $(call obj,$(AOT)) $(TESTLIBS)
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
-$(O)/tests/model-agree: $(call obj,$(sort $(wildcard tests/explain/*.c))) $(TESTLIBS)
+$(O)/tests/model-agree: $(call obj,$(sort $(wildcard tests/explain/*.c)) $(filter-out tests/random/main.c,$(RANDOM))) $(TESTLIBS)
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
 $(O)/tests/device-check: $(O)/tests/device/device.o
@@ -135,7 +135,8 @@ check-random: tests
 check-model: $(O)/tests/model-agree
 	@for a in 80 86 89 90 100 120; do for s in "" --no-swizzle; do \
 	    echo "sm_$$a $$s"; \
-	    $(O)/tests/model-agree --arch $$a $$s kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln || exit 1; \
+	    $(O)/tests/model-agree --arch $$a $$s kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln \
+	        --random 1000 1 || exit 1; \
 	done; done
 check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2

@@ -102,7 +102,8 @@ random_programs() {
 
 model() { # what kernels ask of memory: the model against the executor, line by line
     rc=0
-    "$O/tests/model-agree" kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln || rc=1
+    "$O/tests/model-agree" kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln \
+        --random 200 "$RANDOM_SEED" || rc=1
     "$O/tests/model-agree" --no-swizzle kernels/transpose.kiln tests/explain/bad/*.kiln || rc=1
     return $rc
 }

@@ -115,13 +115,13 @@ static void end_accesses(struct mrun *r)
         o->t = scaled(r, a->t);
         o->runs = kl_model_scale(r, a->runs[0], a->runs[1]);
         o->unknown = kl_model_scale(r, a->unknown[0], a->unknown[1]);
-        o->why = a->why;
-        o->exact = !o->unknown && m->counted == m->programs;
+        o->why = a->why ? a->why : r->maybe[a->rec->at.id];
+        o->exact = !o->unknown && !o->why && m->counted == m->programs;
         o->outside = a->outside != 0;
         o->empty = o->runs && !o->unknown && !a->inside;
         o->mask_true = o->masked && o->runs && !o->unknown && !a->mask_false;
         kl_model_line *l = line_of(r, a->rec->file, a->rec->line);
-        l->exact &= !o->unknown;
+        l->exact &= !o->why;
         add(o->dir == KL_MODEL_ATOMIC  ? &l->atomic
             : o->dir == KL_MODEL_STORE ? &l->gstore
                                        : &l->gload,
@@ -154,7 +154,9 @@ static void end_shared(struct mrun *r)
                              .why = !s->known ? "addresses depend on data"
                                     : unsure  ? "it is executed as often as data say"
                                               : NULL};
-        o.exact = !o.unknown && m->counted == m->programs;
+        if (!o.why)
+            o.why = r->maybe[s->at.id];
+        o.exact = !o.why && m->counted == m->programs;
         o.t = (kl_model_traffic){n * s->requests, n * s->lanes, n * s->lanes * s->width,
                                  n * s->units, n * s->ideal};
         if (s->plan) {
@@ -167,7 +169,7 @@ static void end_shared(struct mrun *r)
         }
         kl_push(r->a, &m->shared, o);
         kl_model_line *l = line_of(r, s->file, s->line);
-        l->exact &= !o.unknown;
+        l->exact &= !o.why;
         add(s->store ? &l->sstore : &l->sload, &o.t);
         add(s->store ? &m->sstore : &m->sload, &o.t);
         if (!s->known && n)
@@ -247,6 +249,7 @@ void kl_model_make(kl_model *m, const kl_model_in *in)
     m->run = r;
     r->val = kl_new_n(a, struct mval, f->nins);
     r->touch = kl_new_n(a, struct mtouch, f->nparam + 1);
+    r->maybe = kl_new_n(a, const char *, f->nins);
     r->most = kl_new_n(a, uint64_t, f->nins);
     for (uint32_t k = 0; k < 2; k++) {
         r->runs[k] = kl_new_n(a, uint64_t, f->nins);

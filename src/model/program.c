@@ -6,6 +6,9 @@
 
 static void run_block(struct mrun *r, kl_blk b);
 
+static const char data_trips[] = "the trips of a loop depend on data: one is counted",
+                  too_long[] = "a loop ran longer than the model follows it";
+
 static void set(struct mrun *r, kl_val to, kl_val from)
 {
     struct mval *t = &r->val[to.id];
@@ -70,6 +73,17 @@ static void set_iv(struct mrun *r, kl_val iv, int64_t i)
     }
 }
 
+/* All of a block may be executed, for a reason that depends on data. */
+static void mark(struct mrun *r, kl_blk b, const char *why)
+{
+    kl_each_ins (r->f, b, v) {
+        kl_blk own[2];
+        r->maybe[v.id] = why;
+        for (uint32_t i = 0, n = kl_blocks(r->f, v, own); i < n; i++)
+            mark(r, own[i], why);
+    }
+}
+
 static void run_for(struct mrun *r, kl_val v)
 {
     const kl_fn *f = r->f;
@@ -81,9 +95,9 @@ static void run_for(struct mrun *r, kl_val v)
     set_all(r, &f->args[in->args + 3], first, n);
     if (!kl_model_known(r, lo) || !kl_model_known(r, hi) || !kl_model_known(r, step)) {
         const char *was = r->unsure;
-        static const char why[] = "the trips of a loop depend on data: one is counted";
-        kl_model_doubt_at(r, v, why);
-        r->unsure = why;
+        kl_model_doubt_at(r, v, data_trips);
+        r->unsure = data_trips;
+        mark(r, body, data_trips);
         if (kl_model_known(r, lo))
             set_iv(r, iv, kl_model_int(r, lo));
         else
@@ -98,6 +112,12 @@ static void run_for(struct mrun *r, kl_val v)
         set_iv(r, iv, i);
         run_block(r, body);
         set_all(r, yields(f, body), first, n);
+        if (r->work > r->stop) {
+            kl_model_doubt_at(r, v, too_long);
+            mark(r, body, too_long);
+            forget(r, kl_model_result(f, v, 0), n);
+            return;
+        }
         if (by <= 0 || (uint64_t)end - (uint64_t)i <= (uint64_t)by)
             break;
         i += by;
@@ -110,7 +130,7 @@ static void run_while(struct mrun *r, kl_val v)
     const kl_fn *f = r->f;
     const struct kl_ins *in = kl_in(f, v);
     uint32_t n = kl_nresults(f, v);
-    kl_val head = {f->blk[in->attr.blk[0].id].first}, body = {f->blk[in->attr.blk[1].id].first};
+    kl_val head = {f->blk[in->attr.blk[0].id].first};
     kl_val go = yields(f, in->attr.blk[0])[0];
     set_all(r, &f->args[in->args], head, n);
     for (;;) {
@@ -119,17 +139,17 @@ static void run_while(struct mrun *r, kl_val v)
         const char *was = r->unsure;
         if (known && !kl_model_int(r, go))
             break;
-        if (!known || r->work > r->stop) { /* a loop without end stops somewhere */
-            r->unsure = known ? "a loop ran longer than the model follows it"
-                              : "the trips of a loop depend on data: one is counted";
+        bool stop = !known || r->work > r->stop;
+        if (stop) { /* a loop without end stops somewhere */
+            r->unsure = known ? too_long : data_trips;
             kl_model_doubt_at(r, v, r->unsure);
+            mark(r, in->attr.blk[0], r->unsure);
+            mark(r, in->attr.blk[1], r->unsure);
         }
         for (uint32_t i = 0; i < n; i++)
             set(r, kl_model_given(f, v, 1, i), kl_model_given(f, v, 0, i));
-        (void)body;
         run_block(r, in->attr.blk[1]);
         set_all(r, yields(f, in->attr.blk[1]), head, n);
-        bool stop = r->unsure != was;
         r->unsure = was;
         if (stop) {
             forget(r, kl_model_result(f, v, 0), n);
@@ -152,6 +172,8 @@ static void run_if(struct mrun *r, kl_val v)
     } else {
         r->unsure = "a branch depends on data: its first side is counted";
         kl_model_doubt_at(r, v, r->unsure);
+        mark(r, in->attr.blk[0], r->unsure);
+        mark(r, in->attr.blk[1], r->unsure);
     }
     run_block(r, in->attr.blk[side]);
     for (uint32_t i = 0; i < n; i++) {
@@ -201,7 +223,7 @@ static uint64_t spread(uint64_t i, uint64_t n)
 
 void kl_model_programs(struct mrun *r, uint64_t budget)
 {
-    enum { LEAST = 64 };
+    enum { LEAST = 64, FEW = 2 }; /* FEW: where one alone takes the budget */
     uint64_t n = (uint64_t)r->in->grid[0] * (uint64_t)r->in->grid[1] * (uint64_t)r->in->grid[2];
     r->m->programs = r->m->counted = n;
     r->stop = budget;
@@ -215,7 +237,8 @@ void kl_model_programs(struct mrun *r, uint64_t budget)
     uint64_t middle = n > 2 ? n - 2 : 0, each = before / (n > 1 ? 2 : 1) + 1;
     if (!some)
         return;
-    uint64_t most = budget / each > LEAST ? budget / each : LEAST;
+    uint64_t least = each < budget / 4 ? LEAST : FEW;
+    uint64_t most = budget / each > least ? budget / each : least;
     r->set = 1;
     some = middle < most ? middle : most;
     for (uint64_t i = 0; i < some; i++) {

@@ -59,6 +59,7 @@ struct mrun {
     struct maccess *access, **at; /* at: by instruction; NULL: none */
     struct mtouch *touch;         /* by parameter */
     uint64_t *runs[2], *unsure_runs[2]; /* executions of each instruction */
+    const char **maybe; /* why an instruction may be executed more often than counted; NULL: no */
     int64_t pid[3];
     uint32_t set;   /* 0 or 1: which of the counters */
     const char *unsure; /* why what is executed now may be executed otherwise; NULL: it is sure */

@@ -167,6 +167,19 @@ static bool is_pass(const kl_fn *f, kl_val v)
     }
 }
 
+/* The fold of what a loop has added up, element by element: one pass with the loop's. */
+static bool ends_loop(const kl_fn *f, kl_val v)
+{
+    uint32_t op = kl_in(f, v)->op;
+    if (op != KL_OP_reduce && op != KL_OP_argmax && op != KL_OP_argmin)
+        return false;
+    kl_val a = see_through(f, kl_arg(f, v, 0));
+    if (kl_in(f, a)->op != KL_OP_result)
+        return false;
+    op = kl_in(f, kl_in(f, a)->attr.result.of)->op;
+    return op == KL_OP_for || op == KL_OP_while;
+}
+
 static bool depends(struct passes *p, kl_val v)
 {
     const kl_fn *f = p->r->f;
@@ -271,6 +284,20 @@ static uint32_t bytes_written(const kl_fn *f, kl_val v)
     return least && least < bytes ? least : bytes;
 }
 
+/* Is what a loop leaves used by nothing but such folds? */
+static bool only_ends(const kl_fn *f, kl_val v)
+{
+    bool any = false;
+    for (uint32_t i = 1; i < f->nins; i++)
+        for (uint32_t k = 0; f->ins[i].blk.id && k < f->ins[i].nargs; k++)
+            if (kl_arg(f, (kl_val){i}, k).id == v.id) {
+                if (!ends_loop(f, (kl_val){i}))
+                    return false;
+                any = true;
+            }
+    return any;
+}
+
 void kl_model_passes_of(struct mrun *r)
 {
     const kl_fn *f = r->f;
@@ -285,8 +312,9 @@ void kl_model_passes_of(struct mrun *r)
         uint64_t times = in->blk.id ? kl_model_times(r, v) : 0;
         if (!times || !is_pass(f, v) || !p.data[v.id])
             continue;
-        out->n++;
-        for (uint32_t k = 0; k < in->nargs; k++) {
+        bool ends = ends_loop(f, v);
+        out->n += !ends;
+        for (uint32_t k = 0; k < in->nargs && !ends; k++) {
             bool again = false;
             for (uint32_t j = 0; j < k; j++)
                 again |= see_through(f, kl_arg(f, v, j)).id == see_through(f, kl_arg(f, v, k)).id;
@@ -303,7 +331,8 @@ void kl_model_passes_of(struct mrun *r)
         kl_val v = {i};
         const struct kl_ins *in = kl_in(f, v);
         if (!in->blk.id || in->op != KL_OP_result || !is_tile(f, v) ||
-            kl_is_fold(f, in->attr.result.of) || kl_in(f, in->attr.result.of)->op == KL_OP_if)
+            kl_is_fold(f, in->attr.result.of) || kl_in(f, in->attr.result.of)->op == KL_OP_if ||
+            only_ends(f, v))
             continue;
         written += elements(&p, v, kl_model_times(r, v)) * bytes_written(f, v);
     }

@@ -1,6 +1,6 @@
 /* agree.c - the model of a kernel against the PTX executor, line by line.
  *
- *     model-agree [--cases N] [--arch 90] [--no-swizzle] [--notes] [-v] FILE...
+ *     model-agree [--cases N] [--arch 90] [--no-swizzle] [--notes] [-v] [--random N SEED] FILE...
  *
  * For the `//!` cases of each file (at most N of them, evenly): requests, sectors or wavefronts, ideal
  * ones and bytes of global and shared loads and stores of each line must be the same numbers.  Lines
@@ -99,7 +99,11 @@ int main(int argc, char **argv)
             o.no_swizzle = true;
         else if (!strcmp(argv[i], "--arch") && i + 1 < argc)
             o.arch = (unsigned)strtoul(argv[++i], NULL, 10);
-        else if (!strcmp(argv[i], "--notes"))
+        else if (!strcmp(argv[i], "--random") && i + 2 < argc) {
+            agree_random(&o, &t, ctx, strtoul(argv[i + 1], NULL, 10),
+                         strtoul(argv[i + 2], NULL, 10));
+            i += 2;
+        } else if (!strcmp(argv[i], "--notes"))
             o.notes = true;
         else if (!strcmp(argv[i], "-v"))
             o.verbose = true;

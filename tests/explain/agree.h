@@ -22,4 +22,8 @@ kiln_status agree_run(const struct options *o, struct totals *t, kiln_kernel *k,
                       const kiln_arg *args, size_t n, const char *what, bool *bad, bool *left,
                       kiln_diags **diags);
 
+/* n random programs from seed on. */
+void agree_random(const struct options *o, struct totals *t, kiln_context *ctx, unsigned long n,
+                  unsigned long seed);
+
 #endif

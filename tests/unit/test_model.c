@@ -164,6 +164,37 @@ static void passes(void **state)
     free(text);
 }
 
+/* A sum by a loop is one pass, whatever it adds up in; so the kernel moves what the pass does. */
+static void looped(void **state)
+{
+    (void)state;
+    char *text = kernel_file("tests/explain/bad/small.kiln");
+    const struct arg a[] = {{"x", KILN_F32, {64, 10000}, 0}, {0}};
+    kl_model m;
+    struct making w = {.look = keep, .user = &m};
+    model(text, "small", a, &w);
+    assert_int_equal(m.passes.n, 1);
+    assert_int_equal(m.passes.read, 64 * 10000 * 4);
+    assert_int_equal(m.passes.written, 64 * 4);
+    assert_int_equal(m.moved, 64 * 10000 * 4 + 64 * 4);
+    free(text);
+}
+
+/* Where bounds depend on data that is not given, the model says so. */
+static void unknown(void **state)
+{
+    (void)state;
+    kl_model m;
+    struct making w = {.look = keep, .user = &m};
+    const struct arg a[] = {{"x", KILN_F32, {64}, 0}, {"at", KILN_I32, {64}, 0}, {0}};
+    model("kernel k(i64 n, f32 y[n], const f32 x[n], const i32 at[n]) grid(n)\n"
+          "{ i64 p = program_id(0); f32 s = 0; for (i64 i = 0; i < at[p]; i++) s += x[i]; y[p] = s; }",
+          NULL, a, &w);
+    assert_false(m.exact);
+    assert_int_equal(m.doubt.n, 1);
+    assert_int_equal(m.programs, 64);
+}
+
 struct reuse {
     double a, b;
     uint64_t moved, flops, dot;
@@ -342,6 +373,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passes),
+        cmocka_unit_test(looped),
+        cmocka_unit_test(unknown),
         cmocka_unit_test(matmul),
         cmocka_unit_test(sampled),
         cmocka_unit_test(each_rule),
