@@ -62,7 +62,7 @@ static void tile(struct mrun *r, const struct maccess *a, const struct msection 
                     for (uint32_t d = 0; d < t->rank && in; d++) {
                         x[d] = kl_coord_axis(l, w, d);
                         in = x[d] >= s->lo[d] && x[d] < s->hi[d];
-                        off += s->step[d] * (int64_t)x[d];
+                        off = kl_model_add(off, kl_model_mul(s->step[d], x[d]));
                         n = n * t->dim[d] + x[d];
                     }
                     in = in && (!mask.id || r->val[mask.id].v[n]) &&
@@ -175,12 +175,16 @@ void kl_model_access_run(struct mrun *r, kl_val v)
         if (!known)
             continue;
         const struct kl_type *t = kl_access_tile(r->f, v);
+        bool partly = false;
+        for (uint32_t d = 0; d < t->rank; d++)
+            partly |= s.lo[d] > 0 || s.hi[d] < t->dim[d];
         for (uint32_t d = 0; d < t->rank; d++)
             a->outside |= (uint32_t)(s.lo[d] > 0 || s.hi[d] < t->dim[d]) << d;
         a->outside |= s.dead ? 16 : 0;
         const struct mcost *c = cost_of(r, a, &s, mask, &own);
         add(&a->t[r->set], &c->t);
         a->inside |= c->t.requests > 0;
+        r->edge |= partly;
         kl_model_access *o = &r->m->access.v[a->out];
         o->worst = c->worst > o->worst ? c->worst : o->worst;
         if (mask.id)

@@ -216,10 +216,10 @@ static bool load(struct mrun *r, kl_val v, struct mval *out)
         out->v[i] = fill.id ? r->val[fill.id].v[i] : 0;
         if ((mask.id && !r->val[mask.id].v[i]) || !kl_model_element(r, v, &s, x, &off))
             continue;
-        const char *at = (const char *)p->data + off * (int64_t)bytes;
-        if (at < (const char *)p->lo || at + bytes > (const char *)p->hi)
+        uintptr_t at = (uintptr_t)p->data + (uintptr_t)off * bytes;
+        if (at < (uintptr_t)p->lo || at > (uintptr_t)p->hi || (uintptr_t)p->hi - at < bytes)
             return false;
-        out->v[i] = kl_elem_load((enum kl_elem)t->elem, at);
+        out->v[i] = kl_elem_load((enum kl_elem)t->elem, (const void *)at);
         if (t->elem == KL_bool)
             out->v[i] = out->v[i] != 0;
     }

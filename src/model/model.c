@@ -269,5 +269,6 @@ void kl_model_make(kl_model *m, const kl_model_in *in)
     const kl_model_work *w = &m->work;
     if (m->moved)
         m->intensity = (double)(w->fp16 + w->fp32 + w->fp64 + w->special) / (double)m->moved;
+    m->edges = kl_model_scale(r, r->edges[0], r->edges[1]);
     m->exact = m->counted == m->programs && !m->doubt.n;
 }

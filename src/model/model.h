@@ -66,7 +66,8 @@ enum kl_model_narrow {
     KL_NARROW_START,    /* where a section begins is not known to be a multiple */
     KL_NARROW_MASK,     /* a mask or an index is taken element by element */
     KL_NARROW_SMALL,    /* the tile has too few elements for the threads */
-    KL_NARROW_LAYOUT    /* the layout has no run of neighbours in a thread */
+    KL_NARROW_LAYOUT,   /* the layout has no run of neighbours in a thread */
+    KL_NARROW_STRIDE    /* the last stride is a value of the launch, though it is 1 */
 };
 
 /* One load, store or atomic of an array in the IR. */
@@ -79,7 +80,7 @@ typedef struct kl_model_access {
     uint8_t vec;    /* elements of one lane's access */
     uint8_t width;  /* bytes of one lane's access */
     uint8_t narrow; /* enum kl_model_narrow */
-    const char *fact; /* FACTS, START: what has to hold, and does not */
+    const char *fact; /* FACTS, START, STRIDE: what has to hold, and does not */
     uint32_t param; /* which array */
     const char *name;
     bool contiguous;    /* neighbours along the tile's last axis lie side by side */
@@ -183,6 +184,7 @@ typedef struct kl_model {
     uint64_t moved;   /* each byte once: unique_read + unique_written over arrays */
     double intensity; /* floating-point operations (special ones count 1) a byte moved */
     uint64_t barriers; /* of CTAs */
+    uint64_t edges;    /* programs in which a section reaches past its array: these check elements */
     const struct mrun *run; /* what the rules look at besides */
 } kl_model;
 

@@ -162,6 +162,8 @@ static void narrow(struct noter *n, const kl_model_access *a)
         [KL_NARROW_MASK] =
             "declare the extents, and drop the mask: what lies outside is left out anyway",
         [KL_NARROW_SMALL] = "give a program more elements, or fewer warps: warps(...)",
+        [KL_NARROW_STRIDE] =
+            "declare it dense along the last dimension, stride(pitch, 1), in a kernel of its own",
         [KL_NARROW_LAYOUT] =
             "store the value without an exchange of axes before it, or transpose it in a step of its own",
     };
@@ -175,11 +177,11 @@ static void narrow(struct noter *n, const kl_model_access *a)
         [KL_NARROW_VIEW] = "nothing is known of where an array begins that the kernel makes",
         [KL_NARROW_MASK] = "a mask is looked at element by element",
         [KL_NARROW_SMALL] = "the tile has too few elements for 16 bytes in each thread",
+        [KL_NARROW_STRIDE] = "a stride is a value of the launch",
         [KL_NARROW_LAYOUT] = "a thread does not hold neighbours of the last axis",
     };
-    bool fact = a->fact && (a->narrow == KL_NARROW_FACTS || a->narrow == KL_NARROW_START);
     kl_note(g, nowhere, "%s",
-            fact             ? a->fact
+            a->fact          ? a->fact
             : why[a->narrow] ? why[a->narrow]
                              : "a fact of the launch is missing");
     kl_note(g, nowhere, "help: %s", help[a->narrow]);

@@ -208,7 +208,9 @@ static void run_program(struct mrun *r, uint64_t p)
     r->pid[0] = (int64_t)(p % g0);
     r->pid[1] = (int64_t)(p / g0 % g1);
     r->pid[2] = (int64_t)(p / g0 / g1);
+    r->edge = false;
     run_block(r, KL_BODY);
+    r->edges[r->set] += r->edge;
 }
 
 /* Where in [0, n) number i of a sample lies: a number that is not regular in i, so that it does not

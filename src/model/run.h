@@ -64,9 +64,21 @@ struct mrun {
     uint32_t set;   /* 0 or 1: which of the counters */
     const char *unsure; /* why what is executed now may be executed otherwise; NULL: it is sure */
     uint64_t work, stop; /* stop: where a loop is left */
+    bool edge;           /* some section of this program reached past its array */
+    uint64_t edges[2];   /* such programs */
     kl_map doubts;  /* (instruction, text) -> index in m->doubt */
     uint64_t *most; /* of integer values that were computed: the largest magnitude */
 };
+
+/* Wrapping arithmetic of places: a kernel may name any. */
+static inline int64_t kl_model_add(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+static inline int64_t kl_model_mul(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
 
 /* ---- eval.c ---- */
 

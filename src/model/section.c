@@ -14,7 +14,7 @@ static bool view_of(struct mrun *r, kl_val u, int64_t *off, int64_t *ext, int64_
         kl_val o = kl_arg(f, u, 1);
         if (!kl_model_known(r, o))
             return false;
-        *off += kl_model_int(r, o);
+        *off = kl_model_add(*off, kl_model_int(r, o));
         for (uint32_t d = 0; d < rank && outer; d++) {
             kl_val e = kl_arg(f, u, 2 + d), s = kl_arg(f, u, 2 + rank + d);
             if (!kl_model_known(r, e) || !kl_model_known(r, s))
@@ -31,22 +31,26 @@ static bool in_extent(int64_t i, int64_t ext)
     return ext == INT64_MAX || (uint64_t)i < (uint64_t)(ext < 0 ? 0 : ext);
 }
 
+static int64_t at_step(int64_t start, int64_t step, uint32_t i)
+{
+    return kl_model_add(start, kl_model_mul(step, i));
+}
+
 /* Which of start, start + step, ... (n of them) lie inside: a range, since they ascend or descend. */
 static void clip(int64_t start, int64_t step, uint32_t n, int64_t ext, uint32_t *lo, uint32_t *hi)
 {
     *lo = 0;
     *hi = n;
-    while (*lo < *hi && !in_extent(start + step * (int64_t)*lo, ext)) {
+    while (*lo < *hi && !in_extent(at_step(start, step, *lo), ext)) {
         /* by one jump where it is below 0 and comes up */
-        int64_t at = start + step * (int64_t)*lo;
-        uint64_t skip =
-            at < 0 && step > 0 ? ((uint64_t)(-at) + (uint64_t)step - 1) / (uint64_t)step : 1;
+        int64_t at = at_step(start, step, *lo);
+        uint64_t skip = at < 0 && step > 0 ? (0 - (uint64_t)at - 1) / (uint64_t)step + 1 : 1;
         *lo = skip > *hi - *lo ? *hi : *lo + (uint32_t)skip;
     }
     uint32_t a = *lo, b = *hi; /* the last inside, by halves */
     while (a < b) {
         uint32_t mid = a + (b - a) / 2;
-        if (in_extent(start + step * (int64_t)mid, ext))
+        if (in_extent(at_step(start, step, mid), ext))
             a = mid + 1;
         else
             b = mid;
@@ -83,12 +87,12 @@ bool kl_model_section(struct mrun *r, kl_val v, struct msection *s, const char *
             continue;
         }
         int64_t start = kl_model_int(r, at);
-        s->off += start * str[d];
+        s->off = kl_model_add(s->off, kl_model_mul(start, str[d]));
         if (!step) {
             s->dead |= !in_extent(start, ext[d]);
             continue;
         }
-        s->step[axis] = step * str[d];
+        s->step[axis] = kl_model_mul(step, str[d]);
         clip(start, step, t->dim[axis], ext[d], &s->lo[axis], &s->hi[axis]);
         axis++;
     }
@@ -106,7 +110,7 @@ bool kl_model_element(struct mrun *r, kl_val v, const struct msection *s, const 
     for (uint32_t d = 0; d < t->rank; d++) {
         if (x[d] < s->lo[d] || x[d] >= s->hi[d])
             return false;
-        *off += s->step[d] * (int64_t)x[d];
+        *off = kl_model_add(*off, kl_model_mul(s->step[d], x[d]));
     }
     if (!kl_access_indices(f, v))
         return true;
@@ -126,7 +130,7 @@ bool kl_model_element(struct mrun *r, kl_val v, const struct msection *s, const 
         axis += !scattered;
         if (!in_extent(i, kl_model_int(r, kl_arg(f, u, 2 + d))))
             return false;
-        *off += i * kl_model_int(r, kl_arg(f, u, 2 + rank + d));
+        *off = kl_model_add(*off, kl_model_mul(i, kl_model_int(r, kl_arg(f, u, 2 + rank + d))));
     }
     return true;
 }
@@ -156,7 +160,8 @@ static void mark(struct mrun *r, uint32_t root, bool write, int64_t at, uint64_t
     struct mtouch *t = &r->touch[root];
     if (!t->span)
         prepare(r, t, root);
-    if (at < t->low || (uint64_t)(at - t->low) + n > t->span) { /* outside what was bound */
+    if (at < t->low || (uint64_t)at - (uint64_t)t->low > t->span - n ||
+        n > t->span) { /* outside what was bound */
         t->unknown[write] = true;
         return;
     }
@@ -188,11 +193,11 @@ static uint64_t rows(struct mrun *r, const struct msection *s, uint32_t rank, bo
     if (d + 1 == rank && s->step[d] == 1 && s->lo[d] < s->hi[d]) {
         n = s->hi[d] - s->lo[d];
         if (marks)
-            mark(r, s->root, write, off + s->lo[d], n);
+            mark(r, s->root, write, kl_model_add(off, s->lo[d]), n);
         return n;
     }
     for (uint32_t x = s->lo[d]; x < s->hi[d]; x++)
-        n += rows(r, s, rank, write, marks, d + 1, off + s->step[d] * (int64_t)x);
+        n += rows(r, s, rank, write, marks, d + 1, kl_model_add(off, kl_model_mul(s->step[d], x)));
     return n;
 }
 

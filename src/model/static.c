@@ -443,6 +443,12 @@ static enum kl_model_narrow narrow(struct mrun *r, const struct maccess *a, kl_m
     const struct kl_ins *off = kl_in(f, kl_arg(f, u, 1));
     if (kl_in(f, kl_arg(f, u, 0))->op != KL_OP_param || off->op != KL_OP_const || off->attr.bits)
         return KL_NARROW_VIEW;
+    if (kl_in(f, kl_arg(f, u, 1 + 2 * rank))->op != KL_OP_const) {
+        o->fact = kl_printf(
+            r->a, "the last stride of `%s` is a value of the launch; it has to be 1 in the source",
+            o->name);
+        return KL_NARROW_STRIDE;
+    }
     uint64_t places = UINT64_C(32) * r->tr->warps * r->tr->ctas;
     uint32_t want = 16u / kl_elems[o->elem].bytes;
     if (1u << a->rec->may < want) {
