@@ -214,6 +214,7 @@ static void fold_columns(struct red *r, const struct exchange *x, const struct e
         skip = kl_px_new_label(g);
         opnd out = kl_px_once(g, CL_P, "setp.ge.u32 $, %s, %u", g->tid, x->cols);
         kl_px(g, "@%s bra $L%u", out, skip);
+        kl_px_trace_skip(g, out);
     }
     for (uint32_t i = 0; i < rounds; i++) {
         for (uint32_t c = 0; c < r->ncomp; c++) {
@@ -247,8 +248,10 @@ static void fold_columns(struct red *r, const struct exchange *x, const struct e
                            &list[c], 1, NULL);
         }
     }
-    if (skip)
+    if (skip) {
         kl_px_label(g, skip);
+        kl_px_trace_skip(g, NULL);
+    }
     if (!y)
         kl_px_barrier(g);
 }

@@ -290,6 +290,8 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
 void kl_px_trace_barrier(struct pgen *g);
 /* What follows is executed so many times, the address `stride` bytes further each time. */
 void kl_px_trace_repeat(struct pgen *g, uint32_t times, uint32_t stride);
+/* Threads in which p is true jump over what follows; NULL: all are back. */
+void kl_px_trace_skip(struct pgen *g, opnd p);
 struct kl_conv;
 /* A change of layout through shared memory begins; NULL: it ends. */
 void kl_px_trace_plan(struct pgen *g, const struct kl_conv *c, uint32_t max_bytes);

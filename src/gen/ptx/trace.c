@@ -17,6 +17,7 @@ struct tracer {
     kl_map at;                /* register -> index of its values */
     KL_VEC(uint64_t *) value; /* NULL: it has been written again, and is not known */
     uint32_t plan, repeat, stride;
+    opnd skip; /* who jumped over what is put out; NULL: nobody */
 };
 
 static bool on(const struct pgen *g)
@@ -272,6 +273,8 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
     bool known = at != NULL;
     if (pred)
         known &= (p = values_of(g, pred, strlen(pred))) != NULL;
+    uint64_t *skip = t->skip ? values_of(g, t->skip, strlen(t->skip)) : NULL;
+    known &= skip || !t->skip;
     kl_ptx_shared *s = record(g, store, known, width);
     if (!known) {
         s->requests += (uint64_t)t->out->warps * t->out->ctas * t->repeat;
@@ -284,7 +287,7 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
             uint32_t a[32], active = 0;
             for (uint32_t i = 0; i < 32; i++) {
                 a[i] = (uint32_t)(at[w + i] + (uint64_t)off + (uint64_t)k * t->stride);
-                active |= (uint32_t)(!p || p[w + i]) << i;
+                active |= (uint32_t)((!p || p[w + i]) && (!skip || !skip[w + i])) << i;
             }
             if (!active)
                 continue;
@@ -295,6 +298,12 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
             s->ideal += times * c.ideal;
             s->worst = c.units > s->worst ? (uint32_t)c.units : s->worst;
         }
+}
+
+void kl_px_trace_skip(struct pgen *g, opnd p)
+{
+    if (on(g))
+        g->tracer->skip = p;
 }
 
 void kl_px_trace_repeat(struct pgen *g, uint32_t times, uint32_t stride)
