@@ -101,6 +101,24 @@ static void misaligned(struct noter *n, const kl_model_access *a)
     gain(g, percent(a->t.ideal, a->t.units), "the sectors of this access");
 }
 
+/* The section along the last dimension, where the access has one along another: x[.][.:64]. */
+static const char *along_last(const struct noter *n, const kl_model_access *a)
+{
+    const kl_fn *f = n->f;
+    uint32_t rank = kl_type_of(f, kl_arg(f, a->at, 0))->rank, axes = 0;
+    const struct kl_type *t = kl_access_tile(f, a->at);
+    for (uint32_t d = 0; d < rank; d++)
+        axes += kl_access_step(f, a->at, d) != 0;
+    if (axes != 1 || rank < 2 || t->rank != 1 || kl_access_step(f, a->at, rank - 1))
+        return NULL;
+    kl_buf b = {.a = f->a};
+    kl_puts(&b, a->name);
+    for (uint32_t d = 0; d + 1 < rank; d++)
+        kl_puts(&b, "[.]");
+    kl_putf(&b, "[.:%u]", t->dim[0]);
+    return kl_buf_str(&b);
+}
+
 static void uncoalesced(struct noter *n, const kl_model_access *a)
 {
     char is[NUMBER], best[NUMBER], moved[NUMBER], of[NUMBER];
@@ -137,12 +155,16 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
     else if (a->contiguous && a->vec == 1 && a->lane_bytes > a->width)
         kl_note(g, nowhere,
                 "help: let it move several at once: without a mask, and with what K2102 names");
+    else if (!a->contiguous && along_last(n, a))
+        kl_note(g, nowhere,
+                "help: let lanes walk along the dimension of `%s` whose elements lie side by side: "
+                "%s, and loop over the other one",
+                a->name, along_last(n, a));
     else if (!a->contiguous)
-        kl_note(
-            g, nowhere,
-            "help: let lanes walk along the dimension of `%s` whose elements lie side by side: make that the "
-            "section with the last axis of the tile",
-            a->name);
+        kl_note(g, nowhere,
+                "help: let lanes walk along the dimension of `%s` whose elements lie side by side: "
+                "it has to be the last axis of the tile",
+                a->name);
     else
         kl_note(
             g, nowhere,

@@ -88,6 +88,9 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
     }
     if (m->barriers != c->barriers && !m->doubt.n)
         fail(w, "barriers", NULL, 0, m->barriers, c->barriers);
+    /* of atomics the executor counts active lanes, not sectors */
+    if (m->atomic.lanes != c->lanes[KL_SIM_ATOM] && !m->doubt.n)
+        fail(w, "lanes of atomics", NULL, 0, m->atomic.lanes, c->lanes[KL_SIM_ATOM]);
     w->t->unsure += unsure;
     if (w->o->verbose || (unsure && w->o->most < 0))
         for (uint32_t i = 0; i < m->doubt.n; i++)

@@ -148,51 +148,60 @@ static bool operand(struct pgen *g, const char **s, uint64_t **v, uint64_t *k)
     return end == from + n;
 }
 
+/* What a definition computes, and of which type; false: something that is not followed. */
+static bool find_calc(const char *text, uint32_t *calc, uint32_t *type)
+{
+    for (uint32_t c = 0; c < sizeof calcs / sizeof *calcs; c++) {
+        size_t n = strlen(calcs[c].text);
+        if (strncmp(text, calcs[c].text, n) != 0)
+            continue;
+        for (uint32_t k = 0; k < sizeof types / sizeof *types; k++)
+            if (strncmp(text + n, types[k], strlen(types[k])) == 0) {
+                *calc = c;
+                *type = k;
+                return true;
+            }
+    }
+    return false;
+}
+
 void kl_px_trace_define(struct pgen *g, opnd r, const char *text)
 {
     if (!on(g))
         return;
     struct tracer *t = g->tracer;
-    static const char rank[] = "%cluster_ctarank";
-    uint64_t *v = kl_new_n(g->a, uint64_t, t->n), *arg[3] = {NULL}, k[3] = {0};
-    if (strstr(text, rank)) {
+    uint64_t *v, *arg[3] = {NULL}, k[3] = {0};
+    uint32_t c, type;
+    if (strstr(text, "%cluster_ctarank")) {
+        v = kl_new_n(g->a, uint64_t, t->n);
         for (uint32_t i = 0; i < t->n; i++)
             v[i] = i / g->threads;
         set_values(g, r, v);
         return;
     }
-    for (uint32_t c = 0; c < sizeof calcs / sizeof *calcs; c++) {
-        size_t n = strlen(calcs[c].text), type = 0;
-        if (strncmp(text, calcs[c].text, n) != 0)
-            continue;
-        while (type < sizeof types / sizeof *types &&
-               strncmp(text + n, types[type], strlen(types[type])) != 0)
-            type++;
-        if (type == sizeof types / sizeof *types)
-            continue;
-        const char *s = strchr(text, ',');
-        bool known = s != NULL;
-        for (uint32_t i = 0; known && i < calcs[c].nargs; i++) {
-            s += i == 0;
-            known = operand(g, &s, &arg[i], &k[i]);
-        }
-        if (!known || *s || (types[type][1] == 's' && calcs[c].calc == C_SHR))
-            return;
-        bool sign = types[type][1] == 's', narrow = type < WIDE || !strncmp(text, "cvt.u32", 7);
-        for (uint32_t i = 0; i < t->n; i++) {
-            uint64_t x[3];
-            for (uint32_t j = 0; j < 3; j++) {
-                x[j] = arg[j] ? arg[j][i] : k[j];
-                if (sign && type < WIDE)
-                    x[j] = (uint64_t)(int64_t)(int32_t)(uint32_t)x[j];
-            }
-            v[i] = calculate((enum calc)calcs[c].calc, sign, x[0], x[1], x[2]);
-            if (narrow)
-                v[i] = (uint32_t)v[i];
-        }
-        set_values(g, r, v);
+    const char *s = strchr(text, ',');
+    if (!s || !find_calc(text, &c, &type))
         return;
+    s++;
+    for (uint32_t i = 0; i < calcs[c].nargs; i++)
+        if (!operand(g, &s, &arg[i], &k[i]))
+            return;
+    bool sign = types[type][1] == 's', narrow = type < WIDE || !strncmp(text, "cvt.u32", 7);
+    if (*s || (sign && calcs[c].calc == C_SHR))
+        return;
+    v = kl_new_n(g->a, uint64_t, t->n);
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint64_t x[3];
+        for (uint32_t j = 0; j < 3; j++) {
+            x[j] = arg[j] ? arg[j][i] : k[j];
+            if (sign && type < WIDE)
+                x[j] = (uint64_t)(int64_t)(int32_t)(uint32_t)x[j];
+        }
+        v[i] = calculate((enum calc)calcs[c].calc, sign, x[0], x[1], x[2]);
+        if (narrow)
+            v[i] = (uint32_t)v[i];
     }
+    set_values(g, r, v);
 }
 
 /* An instruction that was not put out to define a register: what it writes is no longer what was
