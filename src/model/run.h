@@ -128,7 +128,16 @@ kl_val kl_model_mask(const kl_fn *f, kl_val v); /* 0: none */
 
 void kl_model_pad_notes(const struct mrun *r, kl_diags *d);
 
-/* ---- static.c: what needs the number of executions only ---- */
+/* ---- work.c, passes.c, narrow.c: what needs the number of executions only ---- */
+
+/* A tile: scalars are the same in all threads, and are no work to speak of. */
+static inline bool kl_model_is_tile(const kl_fn *f, kl_val v)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    return in->blk.id && in->type.id && kl_type_of(f, v)->kind == KL_T_TILE &&
+           kl_type_of(f, v)->rank > 0;
+}
+
 
 void kl_model_work_of(struct mrun *r);
 void kl_model_passes_of(struct mrun *r);

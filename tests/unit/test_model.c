@@ -255,6 +255,42 @@ static void sampled(void **state)
     free(text);
 }
 
+/* What another way through shared memory would take is what it takes when it is compiled so. */
+struct ways {
+    uint64_t units, plain, padded, swizzled;
+};
+
+static void keep_ways(const kl_model *m, const kl_model_in *in, void *user)
+{
+    struct ways *w = user;
+    (void)in;
+    for (uint32_t i = 0; i < m->shared.n; i++) {
+        w->units += m->shared.v[i].t.units;
+        w->plain += m->shared.v[i].plain;
+        w->padded += m->shared.v[i].padded;
+        w->swizzled += m->shared.v[i].swizzled;
+    }
+}
+
+static void other_ways(void **state)
+{
+    (void)state;
+    char *text = kernel_file("tests/explain/bad/conflict.kiln");
+    const struct arg a[] = {{"x", KILN_F32, {256, 512}, 0}, {0}};
+    struct ways with = {0}, without = {0};
+    struct making w = {.look = keep_ways, .user = &with}, v = {.look = keep_ways, .user = &without, .no_swizzle = true};
+    model(text, NULL, a, &w);
+    model(text, NULL, a, &v);
+    assert_int_equal(with.units, with.swizzled);
+    assert_int_equal(with.plain, without.units);
+    assert_int_equal(without.plain, without.units);
+    assert_int_equal(without.swizzled, with.units);
+    assert_true(with.padded > with.swizzled && with.padded < with.plain);
+    /* each element is stored and loaded once, 128 bytes a wavefront */
+    assert_int_equal(with.units, 2 * 256 * 512 * 4 / 128);
+    free(text);
+}
+
 /* ---- rules ---- */
 
 struct rule {
@@ -379,6 +415,7 @@ int main(void)
         cmocka_unit_test(unknown),
         cmocka_unit_test(matmul),
         cmocka_unit_test(sampled),
+        cmocka_unit_test(other_ways),
         cmocka_unit_test(each_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
