@@ -3,22 +3,13 @@
 
 enum { MOST_SEEN = 1 << 14 }; /* sections of one access whose cost is kept */
 
-static void add(kl_model_traffic *to, const kl_model_traffic *t)
-{
-    to->requests += t->requests;
-    to->lanes += t->lanes;
-    to->bytes += t->bytes;
-    to->units += t->units;
-    to->ideal += t->ideal;
-}
-
 static void request(struct mcost *c, const uint64_t *addr, uint32_t active, uint32_t width)
 {
     if (!active)
         return;
     kl_count k = kl_sectors(addr, active, width);
     uint32_t lanes = (uint32_t)__builtin_popcount(active);
-    add(&c->t, &(kl_model_traffic){1, lanes, (uint64_t)lanes * width, k.units, k.ideal});
+    kl_model_sum(&c->t, &(kl_model_traffic){1, lanes, (uint64_t)lanes * width, k.units, k.ideal});
     c->worst = k.units > c->worst ? (uint32_t)k.units : c->worst;
 }
 
@@ -182,7 +173,7 @@ void kl_model_access_run(struct mrun *r, kl_val v)
             a->outside |= (uint32_t)(s.lo[d] > 0 || s.hi[d] < t->dim[d]) << d;
         a->outside |= s.dead ? 16 : 0;
         const struct mcost *c = cost_of(r, a, &s, mask, &own);
-        add(&a->t[r->set], &c->t);
+        kl_model_sum(&a->t[r->set], &c->t);
         a->inside |= c->t.requests > 0;
         r->edge |= partly;
         kl_model_access *o = &r->m->access.v[a->out];

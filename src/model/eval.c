@@ -159,6 +159,9 @@ void kl_model_slice(struct mrun *r)
         if (in->op == KL_OP_load || in->op == KL_OP_store || in->op == KL_OP_inside ||
             kl_is_atomic(in->op))
             want_access(&s, v);
+        else if (r->parts[i])
+            for (uint32_t k = 0; k < (in->op == KL_OP_gather ? 1u : in->attr.access.n); k++)
+                want(&s, kl_arg(f, v, 1 + k));
         else if (in->op == KL_OP_for)
             for (uint32_t k = 0; k < 3; k++)
                 want(&s, kl_arg(f, v, k));

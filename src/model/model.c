@@ -6,7 +6,7 @@
 
 enum { BUDGET = 1 << 24 };
 
-static void add(kl_model_traffic *to, const kl_model_traffic *t)
+void kl_model_sum(kl_model_traffic *to, const kl_model_traffic *t)
 {
     to->requests += t->requests;
     to->lanes += t->lanes;
@@ -28,7 +28,7 @@ uint64_t kl_model_times(const struct mrun *r, kl_val v)
     return kl_model_scale(r, r->runs[0][v.id], r->runs[1][v.id]);
 }
 
-static kl_model_traffic scaled(const struct mrun *r, const kl_model_traffic t[2])
+kl_model_traffic kl_model_scaled(const struct mrun *r, const kl_model_traffic t[2])
 {
     return (kl_model_traffic){
         kl_model_scale(r, t[0].requests, t[1].requests), kl_model_scale(r, t[0].lanes, t[1].lanes),
@@ -36,14 +36,14 @@ static kl_model_traffic scaled(const struct mrun *r, const kl_model_traffic t[2]
         kl_model_scale(r, t[0].ideal, t[1].ideal)};
 }
 
-static kiln_place place_of(const struct mrun *r, kl_span loc)
+kiln_place kl_model_place(const struct mrun *r, kl_span loc)
 {
     return r->f->src && loc.beg ? kl_src_place(r->f->src, r->a, loc) : (kiln_place){0};
 }
 
 /* ---- lines ---- */
 
-static kl_model_line *line_of(struct mrun *r, const char *file, uint32_t line)
+kl_model_line *kl_model_line_of(struct mrun *r, const char *file, uint32_t line)
 {
     kl_model *m = r->m;
     for (uint32_t i = 0; i < m->line.n; i++) {
@@ -92,7 +92,7 @@ static void make_accesses(struct mrun *r)
         uint8_t elem = (uint8_t)kl_type_of(f, u)->elem;
         kl_model_access o = {.at = rec->at,
                              .loc = in->loc,
-                             .place = place_of(r, in->loc),
+                             .place = kl_model_place(r, in->loc),
                              .elem = elem,
                              .dir = in->op == KL_OP_atomic              ? KL_MODEL_ATOMIC
                                     : kl_ops[in->op].flags & KL_F_WRITE ? KL_MODEL_STORE
@@ -112,7 +112,7 @@ static void end_accesses(struct mrun *r)
     for (uint32_t i = 0; i < r->tr->access.n; i++) {
         struct maccess *a = &r->access[i];
         kl_model_access *o = &m->access.v[a->out];
-        o->t = scaled(r, a->t);
+        o->t = kl_model_scaled(r, a->t);
         o->runs = kl_model_scale(r, a->runs[0], a->runs[1]);
         o->unknown = kl_model_scale(r, a->unknown[0], a->unknown[1]);
         o->why = a->why ? a->why : r->maybe[a->rec->at.id];
@@ -120,64 +120,17 @@ static void end_accesses(struct mrun *r)
         o->outside = a->outside != 0;
         o->empty = o->runs && !o->unknown && !a->inside;
         o->mask_true = o->masked && o->runs && !o->unknown && !a->mask_false;
-        kl_model_line *l = line_of(r, a->rec->file, a->rec->line);
+        kl_model_line *l = kl_model_line_of(r, a->rec->file, a->rec->line);
         l->exact &= !o->why;
-        add(o->dir == KL_MODEL_ATOMIC  ? &l->atomic
-            : o->dir == KL_MODEL_STORE ? &l->gstore
-                                       : &l->gload,
-            &o->t);
-        add(o->dir == KL_MODEL_ATOMIC  ? &m->atomic
-            : o->dir == KL_MODEL_STORE ? &m->gstore
-                                       : &m->gload,
-            &o->t);
+        kl_model_sum(o->dir == KL_MODEL_ATOMIC  ? &l->atomic
+                     : o->dir == KL_MODEL_STORE ? &l->gstore
+                                                : &l->gload,
+                     &o->t);
+        kl_model_sum(o->dir == KL_MODEL_ATOMIC  ? &m->atomic
+                     : o->dir == KL_MODEL_STORE ? &m->gstore
+                                                : &m->gload,
+                     &o->t);
     }
-}
-
-static void end_shared(struct mrun *r)
-{
-    static const char *const how[KL_PTX_NHOW] = {"plain", "padded", "swizzled"};
-    kl_model *m = r->m;
-    for (uint32_t i = 0; i < r->tr->shared.n; i++) {
-        const kl_ptx_shared *s = &r->tr->shared.v[i];
-        const struct kl_ins *in = kl_in(r->f, s->at);
-        uint64_t n = kl_model_times(r, s->at);
-        uint64_t unsure =
-            kl_model_scale(r, r->unsure_runs[0][s->at.id], r->unsure_runs[1][s->at.id]);
-        kl_model_shared o = {.at = s->at,
-                             .loc = in->loc,
-                             .place = place_of(r, in->loc),
-                             .store = s->store,
-                             .width = s->width,
-                             .runs = n,
-                             .worst = s->worst,
-                             .unknown = s->known ? unsure : n,
-                             .why = !s->known ? "addresses depend on data"
-                                    : unsure  ? "it is executed as often as data say"
-                                              : NULL};
-        if (!o.why)
-            o.why = r->maybe[s->at.id];
-        o.exact = !o.why && m->counted == m->programs;
-        o.t = (kl_model_traffic){n * s->requests, n * s->lanes, n * s->lanes * s->width,
-                                 n * s->units, n * s->ideal};
-        if (s->plan) {
-            const kl_ptx_plan *p = &r->tr->plan.v[s->plan - 1];
-            const uint64_t *w = s->store ? p->st : p->ld;
-            o.plain = n * w[KL_PTX_PLAIN];
-            o.padded = n * w[KL_PTX_PADDED];
-            o.swizzled = n * w[KL_PTX_SWIZZLED];
-            o.chosen = how[p->chosen];
-        }
-        kl_push(r->a, &m->shared, o);
-        kl_model_line *l = line_of(r, s->file, s->line);
-        l->exact &= !o.why;
-        add(s->store ? &l->sstore : &l->sload, &o.t);
-        add(s->store ? &m->sstore : &m->sload, &o.t);
-        if (!s->known && n)
-            kl_model_doubt_at(r, s->at, "addresses in shared memory depend on data");
-    }
-    for (uint32_t i = 0; i < r->tr->barrier.n; i++)
-        m->barriers +=
-            kl_model_times(r, r->tr->barrier.v[i].at) * r->tr->barrier.v[i].n * r->tr->ctas;
 }
 
 /* ---- arrays ---- */
@@ -256,10 +209,11 @@ void kl_model_make(kl_model *m, const kl_model_in *in)
         r->unsure_runs[k] = kl_new_n(a, uint64_t, f->nins);
     }
     make_accesses(r);
+    kl_model_shared_begin(r);
     kl_model_slice(r);
     kl_model_programs(r, in->budget ? in->budget : BUDGET);
     end_accesses(r);
-    end_shared(r);
+    kl_model_shared_end(r);
     sort_lines(m);
     end_arrays(r);
     kl_model_work_of(r);

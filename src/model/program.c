@@ -193,6 +193,8 @@ static void run_block(struct mrun *r, kl_blk b)
         kl_model_eval(r, v);
         if (r->at[v.id])
             kl_model_access_run(r, v);
+        if (r->parts[v.id])
+            kl_model_shared_run(r, v);
         if (in->op == KL_OP_for)
             run_for(r, v);
         else if (in->op == KL_OP_while)

@@ -49,6 +49,15 @@ struct maccess {
     struct maccess *next; /* of the same instruction */
 };
 
+/* An exchange whose addresses the program computes: extract, insert, gather. */
+struct mshared {
+    const kl_ptx_shared *rec;
+    kl_model_traffic t[2];
+    uint64_t unknown[2];
+    uint32_t worst;
+    struct mshared *next; /* of the same instruction */
+};
+
 struct mrun {
     kl_model *m;
     const kl_model_in *in;
@@ -57,6 +66,7 @@ struct mrun {
     const kl_ptx_trace *tr;
     struct mval *val;
     struct maccess *access, **at; /* at: by instruction; NULL: none */
+    struct mshared *shared, **parts; /* by record; by instruction, NULL: none */
     struct mtouch *touch;         /* by parameter */
     uint64_t *runs[2], *unsure_runs[2]; /* executions of each instruction */
     const char **maybe; /* why an instruction may be executed more often than counted; NULL: no */
@@ -123,6 +133,20 @@ void kl_model_touch(struct mrun *r, kl_val v, const struct msection *s, kl_val m
 void kl_model_access_run(struct mrun *r, kl_val v);
 void kl_model_doubt_at(struct mrun *r, kl_val v, const char *why);
 kl_val kl_model_mask(const kl_fn *f, kl_val v); /* 0: none */
+
+/* ---- shared.c ---- */
+
+void kl_model_shared_begin(struct mrun *r);
+/* One execution of v, whose parts are not NULL. */
+void kl_model_shared_run(struct mrun *r, kl_val v);
+void kl_model_shared_end(struct mrun *r);
+
+/* ---- model.c ---- */
+
+void kl_model_sum(kl_model_traffic *to, const kl_model_traffic *t);
+kl_model_traffic kl_model_scaled(const struct mrun *r, const kl_model_traffic t[2]);
+kiln_place kl_model_place(const struct mrun *r, kl_span loc);
+kl_model_line *kl_model_line_of(struct mrun *r, const char *file, uint32_t line);
 
 /* ---- pad.c: folds whose padding is not neutral (K2702) ---- */
 

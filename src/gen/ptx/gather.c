@@ -159,6 +159,7 @@ void kl_px_gather(struct pgen *g, kl_val v)
     }
     opnd base = thread ? kl_px_set(g, CL_B32, "add.u32 $, %s, %s", region, thread) : region;
     opnd *r = kl_new_n(g->a, opnd, n);
+    kl_px_trace_part(g, true, l);
     for (uint32_t i = 0; i < n; i++) {
         int64_t off = 0;
         for (uint32_t d = 0; l && d < t->rank; d++)
@@ -170,6 +171,7 @@ void kl_px_gather(struct pgen *g, kl_val v)
         opnd addr = kl_px_set(g, CL_B32, "mad.lo.u32 $, %s, %u, %s", low, pitch[axis], base);
         r[i] = kl_px_get_if(g, c, addr, off, both(g, in, l ? kl_px_live(g, l, i) : NULL));
     }
+    kl_px_trace_part(g, false, NULL);
     kl_px_region_read(g, which);
     g->val[v.id] = (struct pval){.l = l, .r = r};
 }

@@ -290,6 +290,9 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
 void kl_px_trace_barrier(struct pgen *g);
 /* What follows is executed so many times, the address `stride` bytes further each time. */
 void kl_px_trace_repeat(struct pgen *g, uint32_t times, uint32_t stride);
+/* What follows accesses elements of a part of a tile (or, of gather, elements that an index names), one
+ * for each register of l.  part false: no more. */
+void kl_px_trace_part(struct pgen *g, bool part, const kl_layout *l);
 /* Threads in which p is true jump over what follows; NULL: all are back. */
 void kl_px_trace_skip(struct pgen *g, opnd p);
 struct kl_conv;

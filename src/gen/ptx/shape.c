@@ -299,10 +299,12 @@ static void extract_insert(struct pgen *g, kl_val v)
         const kl_layout *l = layout_or_default(g, x);
         struct part p = part_of(g, v, l, whole, bytes);
         opnd first = kl_px_first(g, l);
+        kl_px_trace_part(g, true, l);
         for (uint32_t i = 0; i < (l ? kl_layout_nreg(l) : 1); i++) {
             opnd in_it, at = part_place(g, &p, region, i, &in_it);
             kl_px_st_shared(g, c, at, 0, kl_px_at(&g->val[x.id], i), both(g, in_it, first));
         }
+        kl_px_trace_part(g, false, NULL);
         kl_px_barrier(g);
         g->val[v.id] = get(g, c, g->lay[v.id], region, &s);
     } else {
@@ -310,10 +312,12 @@ static void extract_insert(struct pgen *g, kl_val v)
         uint32_t n = l ? kl_layout_nreg(l) : 1;
         struct part p = part_of(g, v, l, whole, bytes);
         opnd *r = kl_new_n(g->a, opnd, n);
+        kl_px_trace_part(g, true, l);
         for (uint32_t i = 0; i < n; i++) {
             opnd in_it, at = part_place(g, &p, region, i, &in_it);
             r[i] = kl_px_get_if(g, c, at, 0, in_it);
         }
+        kl_px_trace_part(g, false, NULL);
         set(g, v, l, r);
     }
     kl_px_region_read(g, which);

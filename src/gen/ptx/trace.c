@@ -17,6 +17,8 @@ struct tracer {
     kl_map at;                /* register -> index of its values */
     KL_VEC(uint64_t *) value; /* NULL: it has been written again, and is not known */
     uint32_t plan, repeat, stride;
+    bool part; /* elements named by extract, insert or gather, by registers of l */
+    const kl_layout *l;
     opnd skip; /* who jumped over what is put out; NULL: nobody */
 };
 
@@ -285,6 +287,10 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
     uint64_t *skip = t->skip ? values_of(g, t->skip, strlen(t->skip)) : NULL;
     known &= skip || !t->skip;
     kl_ptx_shared *s = record(g, store, known, width);
+    if (!known && t->part) {
+        s->part = true;
+        s->l = t->l;
+    }
     if (!known) {
         s->requests += (uint64_t)t->out->warps * t->out->ctas * t->repeat;
         return;
@@ -313,6 +319,14 @@ void kl_px_trace_skip(struct pgen *g, opnd p)
 {
     if (on(g))
         g->tracer->skip = p;
+}
+
+void kl_px_trace_part(struct pgen *g, bool part, const kl_layout *l)
+{
+    if (!on(g))
+        return;
+    g->tracer->part = part;
+    g->tracer->l = l;
 }
 
 void kl_px_trace_repeat(struct pgen *g, uint32_t times, uint32_t stride)

@@ -28,7 +28,9 @@ typedef struct kl_ptx_shared {
     const char *file;
     uint32_t line, plan; /* plan: which change of layout, from 1 on; 0: something else */
     bool store;
-    bool known;    /* no: addresses depend on data */
+    bool known;    /* no: addresses are computed by the program, and nothing below is counted */
+    bool part;     /* not known: the elements of extract, insert or gather at `at`, ... */
+    const kl_layout *l; /* ... one access for each register of this (NULL: one element) */
     uint8_t width; /* bytes of a lane's access */
     uint32_t worst;
     /* of one execution, by all warps of the program */
