@@ -68,15 +68,24 @@ static void tile(struct mrun *r, const struct maccess *a, const struct msection 
 /* Sections that begin at the same place of a sector, with the same parts inside, cost the same. */
 struct key {
     int64_t step[KL_MAX_RANK];
+    uint64_t mask; /* hash */
     uint32_t lo[KL_MAX_RANK], hi[KL_MAX_RANK], at, dead;
 };
 
+static uint64_t hash_of(const struct mval *m)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (uint32_t i = 0; i < m->n; i++)
+        h = (h ^ m->v[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
 static const struct mcost *cost_of(struct mrun *r, struct maccess *a, const struct msection *s,
-                                   kl_val mask, struct mcost *own)
+                                   kl_val mask, uint64_t hash, struct mcost *own)
 {
     uint32_t es = kl_elems[r->f->param[s->root].elem].bytes;
     uint64_t base = r->in->param[s->root].base;
-    bool plain = !mask.id && !kl_access_indices(r->f, a->rec->at), isnew = true;
+    bool plain = !kl_access_indices(r->f, a->rec->at), isnew = true;
     uint32_t *found = NULL;
     memset(own, 0, sizeof *own);
     if (plain && a->cost.n < MOST_SEEN) {
@@ -87,6 +96,7 @@ static const struct mcost *cost_of(struct mrun *r, struct maccess *a, const stru
         memcpy(k.hi, s->hi, sizeof k.hi);
         k.at = (uint32_t)((base + (uint64_t)s->off * es) & 31);
         k.dead = s->dead;
+        k.mask = hash;
         found = kl_map_put(&a->seen, &k, sizeof k, &isnew);
         if (!isnew)
             return &a->cost.v[*found];
@@ -156,6 +166,7 @@ void kl_model_access_run(struct mrun *r, kl_val v)
             kl_ops[kl_in(r->f, v)->op].flags & KL_F_WRITE;
         kl_model_doubt_at(r, v, why);
     }
+    const uint64_t hash = known && mask.id ? hash_of(&r->val[mask.id]) : 0;
     for (struct maccess *a = r->at[v.id]; a; a = a->next) {
         struct mcost own;
         a->runs[r->set]++;
@@ -172,7 +183,7 @@ void kl_model_access_run(struct mrun *r, kl_val v)
         for (uint32_t d = 0; d < t->rank; d++)
             a->outside |= (uint32_t)(s.lo[d] > 0 || s.hi[d] < t->dim[d]) << d;
         a->outside |= s.dead ? 16 : 0;
-        const struct mcost *c = cost_of(r, a, &s, mask, &own);
+        const struct mcost *c = cost_of(r, a, &s, mask, hash, &own);
         kl_model_sum(&a->t[r->set], &c->t);
         a->inside |= c->t.requests > 0;
         r->edge |= partly;
@@ -182,5 +193,5 @@ void kl_model_access_run(struct mrun *r, kl_val v)
             look_at_mask(r, a, &s, mask);
     }
     if (known)
-        kl_model_touch(r, v, &s, mask);
+        kl_model_touch(r, v, &s, mask, hash);
 }

@@ -4,7 +4,7 @@
 #include "model/program.h"
 #include "model/run.h"
 
-enum { BUDGET = 1 << 24 };
+enum { BUDGET = 1 << 25 }; /* some seconds */
 
 void kl_model_sum(kl_model_traffic *to, const kl_model_traffic *t)
 {
@@ -83,7 +83,7 @@ static void make_accesses(struct mrun *r)
         const struct kl_ins *in = kl_in(f, rec->at);
         struct maccess *a = &r->access[i];
         a->rec = rec;
-        a->seen.a = r->a;
+        a->seen.a = a->marked.a = r->a;
         a->out = r->m->access.n;
         a->next = r->at[rec->at.id];
         r->at[rec->at.id] = a;

@@ -41,7 +41,7 @@ typedef struct kl_model_in {
     const kl_ptx_opts *ptx;      /* as for kl_ptx_emit; lines are on whatever it says */
     const kl_model_param *param; /* as many as f->nparam */
     int64_t grid[3], num_sms;
-    uint64_t budget; /* work before programs are sampled, about a unit a request; 0: 2^24 */
+    uint64_t budget; /* work before programs are sampled, a unit is about a request; 0: 2^25 */
 } kl_model_in;
 
 /* ---- out ---- */

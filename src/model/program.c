@@ -235,10 +235,10 @@ void kl_model_programs(struct mrun *r, uint64_t budget)
         return;
     run_program(r, 0); /* the edges count once */
     r->stop = r->work + budget;
+    uint64_t some = n > 2 ? 1 : 0, before = r->work;
     if (n > 1)
         run_program(r, n - 1);
-    uint64_t some = n > 2 ? 1 : 0, before = r->work;
-    uint64_t middle = n > 2 ? n - 2 : 0, each = before / (n > 1 ? 2 : 1) + 1;
+    uint64_t middle = n > 2 ? n - 2 : 0, each = r->work - before + 1; /* as one costs once others ran */
     if (!some)
         return;
     uint64_t least = each < budget / 4 ? LEAST : FEW;

@@ -41,6 +41,8 @@ struct maccess {
     uint32_t naxis, axis[KL_MAX_RANK]; /* dimension of the array of each axis of the tile */
     kl_map seen;
     KL_VEC(struct mcost) cost;
+    kl_map marked; /* sections whose elements are known as touched */
+    KL_VEC(uint64_t) elements; /* of each: how many */
     bool mask_false, inside;
     uint32_t outside; /* axes along which some element was outside, as bits; 16: the whole section */
     kl_model_traffic t[2]; /* of programs that count once; of those that stand for others */
@@ -125,8 +127,8 @@ bool kl_model_section(struct mrun *r, kl_val v, struct msection *s, const char *
  * outside. */
 bool kl_model_element(struct mrun *r, kl_val v, const struct msection *s, const uint32_t *x,
                       int64_t *off);
-/* The elements of an execution of access v become known as accessed. */
-void kl_model_touch(struct mrun *r, kl_val v, const struct msection *s, kl_val mask);
+/* The elements of an execution of access v become known as accessed.  hash: of the mask. */
+void kl_model_touch(struct mrun *r, kl_val v, const struct msection *s, kl_val mask, uint64_t hash);
 
 /* ---- access.c ---- */
 

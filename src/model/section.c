@@ -201,34 +201,67 @@ static uint64_t rows(struct mrun *r, const struct msection *s, uint32_t rank, bo
     return n;
 }
 
-void kl_model_touch(struct mrun *r, kl_val v, const struct msection *s, kl_val mask)
+/* Marks and counts the elements of a section, those that mask and index tiles leave. */
+static uint64_t mark_all(struct mrun *r, kl_val v, const struct msection *s, kl_val mask,
+                         bool write)
 {
-    const kl_fn *f = r->f;
-    const struct kl_type *t = kl_access_tile(f, v);
-    uint16_t flags = kl_ops[kl_in(f, v)->op].flags;
+    const struct kl_type *t = kl_access_tile(r->f, v);
+    uint32_t all = (uint32_t)kl_numel(t), x[KL_MAX_RANK];
     uint64_t n = 0;
+    if (!mask.id && !kl_access_indices(r->f, v))
+        return rows(r, s, t->rank, write, true, 0, s->off);
+    r->work += all / 8;
+    for (uint32_t i = 0; i < all; i++) {
+        int64_t off;
+        uint32_t k = i;
+        for (uint32_t d = t->rank; d-- > 0; k /= t->dim[d])
+            x[d] = k % t->dim[d];
+        if ((mask.id && !r->val[mask.id].v[i]) || !kl_model_element(r, v, s, x, &off))
+            continue;
+        mark(r, s->root, write, off, 1);
+        n++;
+    }
+    return n;
+}
+
+/* How many elements the section has if it was marked before. */
+static uint64_t *marked_before(struct mrun *r, kl_val v, const struct msection *s, uint64_t hash,
+                               bool *isnew)
+{
+    enum { MOST = 1 << 14 };
+    struct {
+        struct msection s;
+        uint64_t hash;
+    } k;
+    struct maccess *a = r->at[v.id];
+    *isnew = true;
+    if (kl_access_indices(r->f, v) || a->elements.n >= MOST)
+        return NULL;
+    memset(&k, 0, sizeof k);
+    memcpy(&k.s, s, sizeof k.s); /* made of zeros, so that what lies between members is the same */
+    k.hash = hash;
+    uint32_t *at = kl_map_put(&a->marked, &k, sizeof k, isnew);
+    if (*isnew) {
+        *at = a->elements.n;
+        kl_push(r->a, &a->elements, UINT64_C(0));
+    }
+    return &a->elements.v[*at];
+}
+
+void kl_model_touch(struct mrun *r, kl_val v, const struct msection *s, kl_val mask, uint64_t hash)
+{
+    uint16_t flags = kl_ops[kl_in(r->f, v)->op].flags;
+    struct mtouch *to = &r->touch[s->root];
+    bool isnew;
     if (s->dead)
         return;
+    uint64_t own = 0, *n = marked_before(r, v, s, hash, &isnew);
+    n = n ? n : &own;
     for (uint32_t write = 0; write < 2; write++) {
         if (!(flags & (write ? KL_F_WRITE : KL_F_READ)))
             continue;
-        struct mtouch *to = &r->touch[s->root];
-        n = 0;
-        if (!mask.id && !kl_access_indices(f, v)) {
-            n = rows(r, s, t->rank, write, true, 0, s->off);
-        } else {
-            uint32_t all = (uint32_t)kl_numel(t), x[KL_MAX_RANK];
-            for (uint32_t i = 0; i < all; i++) {
-                int64_t off;
-                uint32_t k = i;
-                for (uint32_t d = t->rank; d-- > 0; k /= t->dim[d])
-                    x[d] = k % t->dim[d];
-                if ((mask.id && !r->val[mask.id].v[i]) || !kl_model_element(r, v, s, x, &off))
-                    continue;
-                mark(r, s->root, write, off, 1);
-                n++;
-            }
-        }
-        to->asked[write][r->set] += n * kl_elems[f->param[s->root].elem].bytes;
+        if (isnew)
+            *n = mark_all(r, v, s, mask, write);
+        to->asked[write][r->set] += *n * kl_elems[r->f->param[s->root].elem].bytes;
     }
 }
