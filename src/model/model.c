@@ -143,19 +143,24 @@ static uint64_t set_bits(const uint64_t *w, uint64_t n)
     return k;
 }
 
-/* Different bytes of a direction; all programs may touch more than the sample did. */
+uint64_t kl_model_touched(const struct mtouch *t, uint32_t write)
+{
+    uint64_t n = set_bits(t->bit[write], t->span >> t->log2) << t->log2;
+    return n < t->span ? n : t->span;
+}
+
+/* Different bytes of a direction.  Of a sample: the programs that did not run touch as much anew,
+ * each, as those of the second half did, until all is touched. */
 static uint64_t unique(const struct mrun *r, const struct mtouch *t, uint32_t write, uint32_t es,
                        uint64_t whole, uint64_t asked)
 {
-    uint64_t n = set_bits(t->bit[write], t->span >> t->log2) << t->log2;
-    n = (n < t->span ? n : t->span) * es;
+    uint64_t n = kl_model_touched(t, write);
     if (r->m->counted < r->m->programs) {
-        /* a part of the programs touched n bytes: as much again for each other part, at most all */
-        double f = (double)r->m->programs / (double)r->m->counted;
-        uint64_t seen = t->asked[write][0] + t->asked[write][1];
-        double one = seen ? (double)n / (double)seen : 0; /* 1: every program has its own */
-        double more = one > 0.5 ? (double)n * f : (double)n;
-        n = more < (double)whole ? (uint64_t)more : whole;
+        double each = (double)(n - t->half[write]) / ((double)(r->m->counted - 2) / 2);
+        double more = (double)n + each * (double)(r->m->programs - r->m->counted);
+        n = more * es < (double)whole ? (uint64_t)(more * es) : whole;
+    } else {
+        n *= es;
     }
     return n < asked ? n : asked;
 }

@@ -246,6 +246,9 @@ void kl_model_programs(struct mrun *r, uint64_t budget)
     r->set = 1;
     some = middle < most ? middle : most;
     for (uint64_t i = 0; i < some; i++) {
+        if (i == some / 2)
+            for (uint32_t k = 0; k < 2 * r->f->nparam; k++)
+                r->touch[k / 2].half[k % 2] = kl_model_touched(&r->touch[k / 2], k % 2);
         /* one of each of `some` equal parts */
         uint64_t lo = (uint64_t)((__uint128_t)i * middle / some);
         uint64_t hi = (uint64_t)((__uint128_t)(i + 1) * middle / some);

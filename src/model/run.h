@@ -21,6 +21,7 @@ struct mval {
 struct mtouch {
     uint64_t *bit[2]; /* read, written; made when first used */
     uint64_t asked[2][2]; /* bytes, of each set of programs (mrun.set) */
+    uint64_t half[2];     /* elements touched when half of a sample had run */
     uint32_t log2;
     int64_t low;    /* offset of the lowest element from the base, in elements */
     uint64_t span;  /* elements from there */
@@ -81,6 +82,9 @@ struct mrun {
     kl_map doubts;  /* (instruction, text) -> index in m->doubt */
     uint64_t *most; /* of integer values that were computed: the largest magnitude */
 };
+
+/* Elements that were touched, write: 0 or 1. */
+uint64_t kl_model_touched(const struct mtouch *t, uint32_t write);
 
 /* Wrapping arithmetic of places: a kernel may name any. */
 static inline int64_t kl_model_add(int64_t a, int64_t b)
