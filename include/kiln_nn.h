@@ -64,7 +64,8 @@ KILN_API kiln_status kiln_nn_cross_entropy_backward(kiln_nn *nn, kiln_stream *s,
                                                     kiln_diags **diags);
 
 typedef enum kiln_nn_reduce_op {
-    KILN_NN_SUM = 1, KILN_NN_MEAN = 2, KILN_NN_MAX = 3, KILN_NN_MIN = 4
+    KILN_NN_SUM = 1, KILN_NN_MEAN = 2, KILN_NN_MAX = 3, KILN_NN_MIN = 4,
+    KILN_NN_PROD = 5 /* kiln_nn_running alone */
 } kiln_nn_reduce_op;
 /* y = op of x over `axis` (negative: from the end).  x: any rank up to 6, T; y: the same without the
  * axis, or with it as 1; A for sum and mean, T for max and min (NaN wins).  An axis of length 0 gives
@@ -214,20 +215,27 @@ KILN_API size_t kiln_nn_prefix_sum_workspace(const kiln_nn *nn, const kiln_tenso
 KILN_API kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                         const kiln_tensor *x, void *work, size_t work_bytes,
                                         kiln_diags **diags);
-/* Along rows, anew where head (bool) is set.  y: f32; x: T; head: [..][cols]; a row lies in one tile
- * (on a GPU up to 32768). */
+/* The sum, product (as sums: y above), greatest or least (y: T; NaN wins, -0 < +0) so far along `axis`,
+ * from its end with reverse; anew where head (bool, as x) is set, unless that is NULL.  x: integers and
+ * floats of 16 bits and more; y and x as for kiln_nn_cumsum; an axis of any length, over many programs.
+ * In place. */
+KILN_API size_t kiln_nn_running_workspace(const kiln_nn *nn, const kiln_tensor *x, int axis);
+KILN_API kiln_status kiln_nn_running(kiln_nn *nn, kiln_stream *s, kiln_nn_reduce_op op,
+                                     const kiln_tensor *y, const kiln_tensor *x,
+                                     const kiln_tensor *head, int axis, int reverse, void *work,
+                                     size_t work_bytes, kiln_diags **diags);
+/* SUM and MAX of it along the last axis: workspace as for kiln_nn_running with axis -1. */
 KILN_API kiln_status kiln_nn_segmented_flags(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                              const kiln_tensor *x, const kiln_tensor *head,
-                                             kiln_diags **diags);
+                                             void *work, size_t work_bytes, kiln_diags **diags);
+KILN_API kiln_status kiln_nn_cummax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
+                                    const kiln_tensor *x, void *work, size_t work_bytes,
+                                    kiln_diags **diags);
 /* Anew at each first[s] (i64 [segments + 1], ascending); y, x: [n]; what lies before first[0] or
  * from the last one on is not written. */
 KILN_API kiln_status kiln_nn_segmented_offsets(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                                const kiln_tensor *x, const kiln_tensor *first,
                                                kiln_diags **diags);
-/* The greatest so far along rows of one tile; floats; NaN stays. */
-KILN_API kiln_status kiln_nn_cummax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
-                                    const kiln_tensor *x, kiln_diags **diags);
-
 /* ---- order ---- */
 
 /* place: i32, the lowest place of the largest (least: smallest) element along `axis`; v: T, that element,
@@ -237,15 +245,17 @@ KILN_API kiln_status kiln_nn_argmax(kiln_nn *nn, kiln_stream *s, const kiln_tens
                                     const kiln_tensor *v, const kiln_tensor *x, int axis,
                                     int least, kiln_diags **diags);
 /* The K largest of each row, largest first, NaN last, equal ones by place.  v: T [..][K]; place: i32
- * [..][K]; x: [..][cols], cols up to 65536 (the network is written out: long rows take long to compile).
- * Any numbers. */
+ * [..][K]; x: [..][cols], cols below 2^31; any numbers, any strides. */
+KILN_API size_t kiln_nn_topk_workspace(const kiln_nn *nn, const kiln_tensor *x, int64_t k);
 KILN_API kiln_status kiln_nn_topk(kiln_nn *nn, kiln_stream *s, const kiln_tensor *v,
-                                  const kiln_tensor *place, const kiln_tensor *x,
-                                  kiln_diags **diags);
-/* y: T and place: i32, either or both; x: [..][cols], cols as above.  Ascending, stable, NaN last. */
+                                  const kiln_tensor *place, const kiln_tensor *x, void *work,
+                                  size_t work_bytes, kiln_diags **diags);
+/* y: T and place: i32, either or both; x: [..][cols], as above.  Ascending, stable, NaN last.  y in
+ * place.  Rows of up to 4096 elements need no workspace. */
+KILN_API size_t kiln_nn_sort_workspace(const kiln_nn *nn, const kiln_tensor *x);
 KILN_API kiln_status kiln_nn_sort(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
-                                  const kiln_tensor *place, const kiln_tensor *x,
-                                  kiln_diags **diags);
+                                  const kiln_tensor *place, const kiln_tensor *x, void *work,
+                                  size_t work_bytes, kiln_diags **diags);
 
 /* ---- matrix products ---- */
 

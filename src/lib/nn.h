@@ -57,6 +57,10 @@ void kl_nn_axis(struct nn *c, const char *name, const kiln_tensor *t, int axis, 
                 const char *const stride[3]);
 /* A negative axis counts from the end.  false: t has no such axis. */
 bool kl_nn_axis_of(const kiln_tensor *t, int *axis);
+/* x is given and has the axis, which is counted from the front then.  false: it is said why not. */
+bool kl_nn_along(struct nn *c, const kiln_tensor *x, int *axis);
+/* y can hold sums of x.  false: it is said which types can. */
+bool kl_nn_sums(struct nn *c, const kiln_tensor *y, const kiln_tensor *x);
 /* All elements as one axis; t must be dense. */
 void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t);
 /* Memory of the caller as a dense array. */

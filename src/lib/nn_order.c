@@ -1,36 +1,7 @@
 /* nn_order.c - kiln_nn.h: running sums, places of extremes, sorting. */
 #include "lib/nn.h"
 
-/* y and x of one shape, seen as [outer][n][inner].  false: it is said why not. */
-static bool along(struct nn *c, const kiln_tensor *x, int *axis)
-{
-    if (c->st)
-        return false;
-    if (!x)
-        return kl_nn_fail(c, "x is not given");
-    if (!kl_nn_axis_of(x, axis))
-        return kl_nn_fail(c, "x has %d axes, and axis %d is none of them (1 to 8 are possible)",
-                          (int)x->ndim, *axis);
-    return true;
-}
-
 /* ---- running sums ---- */
-
-/* y can hold sums of x.  false: it is said which types can. */
-static bool sums(struct nn *c, const kiln_tensor *y, const kiln_tensor *x)
-{
-    if (c->st)
-        return false;
-    bool whole = x->dtype <= KILN_U64, wide = x->dtype == KILN_F64;
-    bool good = whole ? y->dtype == KILN_I32 || y->dtype == KILN_U32 || y->dtype == KILN_I64 ||
-                            y->dtype == KILN_U64
-                      : y->dtype == KILN_F64 || (y->dtype == KILN_F32 && !wide);
-    return good || kl_nn_fail(c, "y is %s, and sums of %s are %s", kiln_dtype_name(y->dtype),
-                              kiln_dtype_name(x->dtype),
-                              whole  ? "i32, u32, i64 or u64"
-                              : wide ? "f64"
-                                     : "f32 or f64");
-}
 
 kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                            int axis, int reverse, kiln_diags **diags)
@@ -38,14 +9,14 @@ kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
     static const char *const ys[] = {"yo", "ys", "yi"}, *const xs[] = {"xo", "xs", "xi"};
     struct nn c;
     kl_nn_begin(&c, nn, s, "kiln_nn_cumsum", "scan", diags);
-    if (!along(&c, x, &axis))
+    if (!kl_nn_along(&c, x, &axis))
         return kl_nn_end(&c);
     if (!y)
         kl_nn_fail(&c, "y is not given");
     else if (y->ndim != x->ndim)
         kl_nn_fail(&c, "y has %d axes and x has %d", (int)y->ndim, (int)x->ndim);
     else
-        sums(&c, y, x);
+        kl_nn_sums(&c, y, x);
     if (!c.st && !reverse && axis == x->ndim - 1 && kl_nn_dense(x) && kl_nn_dense(y)) {
         kl_nn_rows(&c, "y", y);
         kl_nn_rows(&c, "x", x);
@@ -55,17 +26,6 @@ kiln_status kiln_nn_cumsum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
     kl_nn_axis(&c, "y", y, axis, reverse != 0, ys);
     kl_nn_axis(&c, "x", x, axis, reverse != 0, xs);
     kl_nn_launch(&c, "cumsum_axis");
-    return kl_nn_end(&c);
-}
-
-kiln_status kiln_nn_cummax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
-                           kiln_diags **diags)
-{
-    struct nn c;
-    kl_nn_begin(&c, nn, s, "kiln_nn_cummax", "scan", diags);
-    kl_nn_rows(&c, "y", y);
-    kl_nn_rows(&c, "x", x);
-    kl_nn_launch(&c, "cummax");
     return kl_nn_end(&c);
 }
 
@@ -97,7 +57,7 @@ kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y
     int64_t n = kl_nn_count(x, 0, x->ndim), parts = kl_nn_cdiv(n, PREFIX_BLOCK);
     kiln_dtype t = y->dtype;
     size_t half = prefix_half(n);
-    if (!sums(&c, y, x))
+    if (!kl_nn_sums(&c, y, x))
         return kl_nn_end(&c);
     if (kl_nn_count(y, 0, y->ndim) != n)
         kl_nn_fail(&c, "y has %lld elements, and x has %lld", (long long)kl_nn_count(y, 0, y->ndim),
@@ -120,19 +80,6 @@ kiln_status kiln_nn_prefix_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y
     kl_nn_flat(&c, "x", x);
     kl_nn_work(&c, "before", before, half, t, 1, &parts, x);
     kl_nn_launch(&c, "prefix_sum");
-    return kl_nn_end(&c);
-}
-
-kiln_status kiln_nn_segmented_flags(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
-                                    const kiln_tensor *x, const kiln_tensor *head,
-                                    kiln_diags **diags)
-{
-    struct nn c;
-    kl_nn_begin(&c, nn, s, "kiln_nn_segmented_flags", "scan", diags);
-    kl_nn_rows(&c, "y", y);
-    kl_nn_rows(&c, "x", x);
-    kl_nn_rows(&c, "head", head);
-    kl_nn_launch(&c, "segmented");
     return kl_nn_end(&c);
 }
 
@@ -184,7 +131,7 @@ kiln_status kiln_nn_argmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *place
     static const char *const xs[] = {"xo", "xs", "xi"};
     struct nn c;
     kl_nn_begin(&c, nn, s, "kiln_nn_argmax", "argreduce", diags);
-    if (!along(&c, x, &axis))
+    if (!kl_nn_along(&c, x, &axis))
         return kl_nn_end(&c);
     const int64_t shape[2] = {kl_nn_count(x, 0, axis), kl_nn_count(x, axis + 1, x->ndim)};
     if (!place)
@@ -194,45 +141,5 @@ kiln_status kiln_nn_argmax(kiln_nn *nn, kiln_stream *s, const kiln_tensor *place
     kl_nn_axis(&c, "x", x, axis, false, xs);
     kl_nn_int(&c, "LEAST", least != 0);
     kl_nn_launch(&c, "argreduce");
-    return kl_nn_end(&c);
-}
-
-kiln_status kiln_nn_topk(kiln_nn *nn, kiln_stream *s, const kiln_tensor *v,
-                         const kiln_tensor *place, const kiln_tensor *x, kiln_diags **diags)
-{
-    struct nn c;
-    kl_nn_begin(&c, nn, s, "kiln_nn_topk", "topk", diags);
-    kl_nn_rows(&c, "v", v);
-    kl_nn_rows(&c, "place", place);
-    kl_nn_rows(&c, "x", x);
-    if (c.st)
-        return kl_nn_end(&c);
-    int64_t k = v->shape[v->ndim - 1], cols = x->shape[x->ndim - 1];
-    if (k < 1 || k > cols || cols > 65536)
-        kl_nn_fail(&c, "%lld of %lld elements are asked for: 1 to all of at most 65536 can be",
-                   (long long)k, (long long)cols);
-    kl_nn_int(&c, "K", k);
-    kl_nn_launch(&c, "topk_rows");
-    return kl_nn_end(&c);
-}
-
-kiln_status kiln_nn_sort(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
-                         const kiln_tensor *place, const kiln_tensor *x, kiln_diags **diags)
-{
-    struct nn c;
-    kl_nn_begin(&c, nn, s, "kiln_nn_sort", "topk", diags);
-    kl_nn_rows(&c, "x", x);
-    if (y)
-        kl_nn_rows(&c, "y", y);
-    if (place)
-        kl_nn_rows(&c, "place", place);
-    if (!c.st && !y && !place)
-        kl_nn_fail(&c, "neither y nor place is given");
-    if (!c.st && x->shape[x->ndim - 1] > 65536)
-        kl_nn_fail(&c, "a row has %lld elements, and at most 65536 can be sorted",
-                   (long long)x->shape[x->ndim - 1]);
-    if (!c.st && x->shape[x->ndim - 1] == 0)
-        return kl_nn_end(&c);
-    kl_nn_launch(&c, "sort_rows");
     return kl_nn_end(&c);
 }

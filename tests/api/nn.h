@@ -31,7 +31,7 @@ static struct fixture {
     unsigned n;
     struct arr a[ARRAYS];
     unsigned used;
-    float work[1 << 18];
+    _Alignas(256) float work[1 << 18];
 } fix;
 static unsigned now; /* the device under test */
 #define NN fix.nn[now]

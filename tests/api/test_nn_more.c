@@ -186,12 +186,12 @@ static void running(void **state)
             head[i] = i % 37 == 5;
         x->t.ndim = 2;
         x->shape[0] = 2, x->shape[1] = N / 2;
-        GOOD(kiln_nn_segmented_flags(NN, NULL, &u->t, &x->t, &ht, &d));
+        GOOD(kiln_nn_segmented_flags(NN, NULL, &u->t, &x->t, &ht, NULL, 0, &d));
         for (int i = 0; i < N; i++) {
             part = (head[i] || i % (N / 2) == 0 ? 0 : part) + (double)x->v[i];
             NEAR(u->v[i], part, i);
         }
-        GOOD(kiln_nn_cummax(NN, NULL, &u->t, &x->t, &d));
+        GOOD(kiln_nn_cummax(NN, NULL, &u->t, &x->t, NULL, 0, &d));
         for (int i = 0; i < N; i++) {
             part = i % (N / 2) == 0 ? (double)x->v[i] : fmax(part, (double)x->v[i]);
             assert_true((double)u->v[i] == part);
@@ -223,8 +223,8 @@ static void ordered(void **state)
         for (int i = 0; i < R * C; i++)
             x->v[i] = rintf(x->v[i] * 6) + 0.0f; /* many that are equal */
         x->v[C + 3] = NAN;
-        GOOD(kiln_nn_topk(NN, NULL, &v->t, &pt, &x->t, &d));
-        GOOD(kiln_nn_sort(NN, NULL, &y->t, &at_, &x->t, &d));
+        GOOD(kiln_nn_topk(NN, NULL, &v->t, &pt, &x->t, NULL, 0, &d));
+        GOOD(kiln_nn_sort(NN, NULL, &y->t, &at_, &x->t, NULL, 0, &d));
         for (int r = 0; r < R; r++) {
             const float *row = x->v + r * C;
             for (int c = 0; c < C; c++) { /* how many come before c, either way */
@@ -261,10 +261,10 @@ static void ordered(void **state)
         GOOD(kiln_nn_argmax(NN, NULL, &none, NULL, &x->t, -1, 0, &d));
         assert_int_equal(at[1], 3);
         BAD("place has 19", kiln_nn_argmax(NN, NULL, &ct, NULL, &x->t, 1, 0, &d));
-        BAD("neither y nor place", kiln_nn_sort(NN, NULL, NULL, NULL, &x->t, &d));
+        BAD("neither y nor place", kiln_nn_sort(NN, NULL, NULL, NULL, &x->t, NULL, 0, &d));
         v->shape[1] = pt.ndim = 2;
         v->shape[1] = 20;
-        BAD("20 of 19", kiln_nn_topk(NN, NULL, &v->t, &pt, &x->t, &d));
+        BAD("20 of 19", kiln_nn_topk(NN, NULL, &v->t, &pt, &x->t, NULL, 0, &d));
     }
 }
 
@@ -564,8 +564,8 @@ static void nothing(void **state)
         GOOD(kiln_nn_cumsum(NN, NULL, &out->t, &no->t, 0, 1, &d));
         GOOD(kiln_nn_cumsum(NN, NULL, &out->t, &no->t, 1, 0, &d));
         GOOD(kiln_nn_prefix_sum(NN, NULL, &line->t, &line->t, NULL, 0, &d));
-        GOOD(kiln_nn_sort(NN, NULL, &out->t, &wide, &no->t, &d));
-        GOOD(kiln_nn_topk(NN, NULL, &w->t, &pairs, &logit->t, &d));
+        GOOD(kiln_nn_sort(NN, NULL, &out->t, &wide, &no->t, NULL, 0, &d));
+        GOOD(kiln_nn_topk(NN, NULL, &w->t, &pairs, &logit->t, NULL, 0, &d));
         GOOD(kiln_nn_dropout(NN, NULL, &out->t, &no->t, 0.5, 1, &d));
         GOOD(kiln_nn_moe_route(NN, NULL, &w->t, &pairs, &logit->t, 0, &d));
         assert_int_equal(kiln_nn_moe_group_workspace(NN, &pairs, 4), 0);
