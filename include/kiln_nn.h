@@ -317,10 +317,11 @@ KILN_API kiln_status kiln_nn_moe_group(kiln_nn *nn, kiln_stream *s, const kiln_t
                                        const kiln_tensor *order, const kiln_tensor *place,
                                        const kiln_tensor *expert, void *work, size_t work_bytes,
                                        kiln_diags **diags);
-/* Each row times its expert's matrix b[e] ([E][K'][N]).  With order, a is [tokens][K'] and its rows are
- * gathered; without, a is [pairs][K'] grouped already.  With weight and place ([tokens][K]), c is
- * [tokens][N], act(row) times weight added for j ascending; without, c is [pairs][N] grouped.  So a
- * block's first product takes order, its last one weight and place.  Dense; act as kiln_nn_gemm. */
+/* act of each row times its expert's matrix b[e] ([E][K'][N]).  With order, a is [tokens][K'], whose rows
+ * are read through it, without a copy; without, a is [pairs][K'] grouped already.  With weight and place
+ * ([tokens][K]), c is [tokens][N], the rows times weight added for j ascending, and workspace is needed;
+ * without, c is [pairs][N] grouped.  So a block's first product takes order, its last one weight and
+ * place.  Dense; act as kiln_nn_gemm. */
 KILN_API size_t kiln_nn_moe_gemm_workspace(const kiln_nn *nn, const kiln_tensor *a,
                                            const kiln_tensor *b, const kiln_tensor *order,
                                            const kiln_tensor *place);
@@ -330,6 +331,14 @@ KILN_API kiln_status kiln_nn_moe_gemm(kiln_nn *nn, kiln_stream *s, const kiln_te
                                       const kiln_tensor *weight, const kiln_tensor *place,
                                       kiln_nn_activation act, void *work, size_t work_bytes,
                                       kiln_diags **diags);
+/* The same in one launch and without workspace: c: A [tokens][N], set to 0 first, gets weight ([tokens][K],
+ * or as one axis) times act(row) by atomics: last bits depend on their order.  a: [tokens][K'], or with
+ * grouped [pairs][K']; order tells the pairs either way. */
+KILN_API kiln_status kiln_nn_moe_gemm_add(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c,
+                                          const kiln_tensor *a, const kiln_tensor *b,
+                                          const kiln_tensor *first, const kiln_tensor *order,
+                                          const kiln_tensor *weight, int grouped,
+                                          kiln_nn_activation act, kiln_diags **diags);
 
 /* ---- convolution ---- */
 

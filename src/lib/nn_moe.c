@@ -93,31 +93,41 @@ kiln_status kiln_nn_moe_group(kiln_nn *nn, kiln_stream *s, const kiln_tensor *fi
 
 /* ---- the experts' products ---- */
 
-/* What is gathered before the product and merged behind it, in bytes. */
-struct rooms {
-    int64_t pairs;
-    size_t in, out;
-};
-
-static bool rooms(const kiln_tensor *a, const kiln_tensor *b, const kiln_tensor *order,
-                  const kiln_tensor *place, struct rooms *r)
+/* The pairs, or -1 where the shapes say nothing. */
+static int64_t pairs_of(const kiln_tensor *a, const kiln_tensor *order)
 {
-    if (!a || !b || a->ndim != 2 || b->ndim != 3 || !a->shape || !b->shape ||
-        (order && (order->ndim != 1 || !order->shape)) ||
-        (place && (place->ndim != 2 || !place->shape)))
-        return false;
-    size_t one = kiln_dtype_size(a->dtype);
-    r->pairs = order ? order->shape[0] : a->shape[0];
-    r->in = order ? aligned((size_t)(r->pairs * a->shape[1]) * one) : 0;
-    r->out = place ? aligned((size_t)(r->pairs * b->shape[2]) * one) : 0;
-    return r->pairs >= 0 && a->shape[1] >= 0 && b->shape[2] >= 0;
+    const kiln_tensor *t = order ? order : a;
+    return t && t->shape && t->ndim == (order ? 1 : 2) ? t->shape[0] : -1;
 }
 
 size_t kiln_nn_moe_gemm_workspace(const kiln_nn *nn, const kiln_tensor *a, const kiln_tensor *b,
                                   const kiln_tensor *order, const kiln_tensor *place)
 {
-    struct rooms r;
-    return nn && rooms(a, b, order, place, &r) ? r.in + r.out : 0;
+    int64_t pairs = pairs_of(a, order);
+    if (!nn || !a || !place || !b || b->ndim != 3 || !b->shape || b->shape[2] < 0 || pairs < 0)
+        return 0;
+    return aligned((size_t)(pairs * b->shape[2]) * kiln_dtype_size(a->dtype));
+}
+
+/* Experts a token, of pairs and tokens. */
+static int64_t each(struct nn *c, int64_t pairs, int64_t tokens)
+{
+    int64_t k = tokens ? pairs / tokens : 1;
+    if (!c->st && k * tokens != pairs)
+        kl_nn_fail(c, "order has %lld elements, no multiple of the %lld tokens", (long long)pairs,
+                   (long long)tokens);
+    return k;
+}
+
+/* What the product reads. */
+static void operands(struct nn *c, const kiln_tensor *a, const kiln_tensor *b,
+                     const kiln_tensor *first, const kiln_tensor *order)
+{
+    kl_nn_need(c, "a", "a", a, 2);
+    kl_nn_need(c, "b", "b", b, 3);
+    kl_nn_need(c, "first", "first", first, 1);
+    if (order)
+        kl_nn_need(c, "order", "order", order, 1);
 }
 
 kiln_status kiln_nn_moe_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
@@ -127,66 +137,72 @@ kiln_status kiln_nn_moe_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
                              size_t work_bytes, kiln_diags **diags)
 {
     struct nn c;
-    struct rooms r;
     kl_nn_begin(&c, nn, s, "kiln_nn_moe_gemm", "moe", diags);
+    operands(&c, a, b, first, order);
     kl_nn_need(&c, "c", "c", c_, 2);
-    kl_nn_need(&c, "a", "a", a, 2);
-    kl_nn_need(&c, "b", "b", b, 3);
-    kl_nn_need(&c, "first", "first", first, 1);
-    kl_nn_tensor(&c, "order", order, 1);
     kl_nn_tensor(&c, "weight", weight, 2);
     kl_nn_tensor(&c, "place", place, 2);
     if (!c.st && !weight != !place)
         kl_nn_fail(&c, "weight and place go together, and one of them is NULL");
-    if (c.st || !rooms(a, b, order, place, &r))
-        return kl_nn_end(&c);
-    int64_t k = order && a->shape[0] ? r.pairs / a->shape[0] : 1;
-    if (order && k * a->shape[0] != r.pairs)
-        kl_nn_fail(&c, "order has %lld elements, no multiple of the %lld rows of a",
-                   (long long)r.pairs, (long long)a->shape[0]);
-    else if (place && kl_nn_count(place, 0, 2) != r.pairs)
-        kl_nn_fail(&c, "place has %lld elements, and there are %lld pairs",
-                   (long long)kl_nn_count(place, 0, 2), (long long)r.pairs);
-    else if (!place && c_->shape[0] != r.pairs)
-        kl_nn_fail(&c, "c has %lld rows, and there are %lld pairs", (long long)c_->shape[0],
-                   (long long)r.pairs);
-    else if (work_bytes < r.in + r.out || (!work && r.in + r.out))
-        kl_nn_fail(&c, "work has %zu bytes, and %zu are needed", work ? work_bytes : 0,
-                   r.in + r.out);
     if (c.st)
         return kl_nn_end(&c);
-    const int64_t in[2] = {r.pairs, a->shape[1]}, out[2] = {r.pairs, b->shape[2]};
-    char *merged = r.out ? (char *)work + r.in : NULL;
+    int64_t pairs = pairs_of(a, order), k = order ? each(&c, pairs, a->shape[0]) : 1;
+    size_t need = kiln_nn_moe_gemm_workspace(nn, a, b, order, place);
+    if (place && kl_nn_count(place, 0, 2) != pairs)
+        kl_nn_fail(&c, "place has %lld elements, and there are %lld pairs",
+                   (long long)kl_nn_count(place, 0, 2), (long long)pairs);
+    else if (!place && c_->shape[0] != pairs)
+        kl_nn_fail(&c, "c has %lld rows, and there are %lld pairs", (long long)c_->shape[0],
+                   (long long)pairs);
+    else if (work_bytes < need || (!work && need))
+        kl_nn_fail(&c, "work has %zu bytes, and %zu are needed", work ? work_bytes : 0, need);
+    const int64_t rows[2] = {pairs, b->shape[2]};
     kl_nn_next(&c);
-    if (order) {
-        kl_nn_work(&c, "y", work, r.in, a->dtype, 2, in, a);
-        kl_nn_need(&c, "order", "order", order, 1);
-        kl_nn_need(&c, "a", "x", a, 2);
-        kl_nn_int(&c, "K", k);
-        kl_nn_launch(&c, "moe_gather");
-        kl_nn_next(&c);
-    }
-    kl_nn_file(&c, "gemm");
-    if (order)
-        kl_nn_work(&c, "a", work, r.in, a->dtype, 2, in, a);
-    else
-        kl_nn_need(&c, "a", "a", a, 2);
+    operands(&c, a, b, first, order);
     if (place)
-        kl_nn_work(&c, "c", merged, r.out, a->dtype, 2, out, a);
+        kl_nn_work(&c, "y", work, need, a->dtype, 2, rows, a);
     else
-        kl_nn_need(&c, "c", "c", c_, 2);
-    kl_nn_need(&c, "b", "b", b, 3);
-    kl_nn_need(&c, "first", "first", first, 1);
+        kl_nn_need(&c, "c", "y", c_, 2);
+    kl_nn_int(&c, "K", k);
     kl_nn_gemm_act(&c, act);
-    kl_nn_launch(&c, "gemm_grouped");
+    kl_nn_launch(&c, "moe_gemm");
     if (!place)
         return kl_nn_end(&c);
     kl_nn_next(&c);
-    kl_nn_file(&c, "moe");
     kl_nn_need(&c, "c", "y", c_, 2);
     kl_nn_need(&c, "weight", "weight", weight, 2);
     kl_nn_need(&c, "place", "place", place, 2);
-    kl_nn_work(&c, "x", merged, r.out, a->dtype, 2, out, a);
+    kl_nn_work(&c, "x", work, need, a->dtype, 2, rows, a);
     kl_nn_launch(&c, "moe_merge");
+    return kl_nn_end(&c);
+}
+
+kiln_status kiln_nn_moe_gemm_add(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_,
+                                 const kiln_tensor *a, const kiln_tensor *b,
+                                 const kiln_tensor *first, const kiln_tensor *order,
+                                 const kiln_tensor *weight, int grouped, kiln_nn_activation act,
+                                 kiln_diags **diags)
+{
+    struct nn c;
+    kl_nn_begin(&c, nn, s, "kiln_nn_moe_gemm_add", "moe", diags);
+    if (!c.st && !order)
+        kl_nn_fail(&c, "order is not given");
+    operands(&c, a, b, first, order);
+    kl_nn_need(&c, "c", "total", c_, 2);
+    kl_nn_flat(&c, "weight", weight);
+    if (c.st)
+        return kl_nn_end(&c);
+    int64_t pairs = order->shape[0], tokens = c_->shape[0], rows = grouped ? pairs : tokens;
+    int64_t k = each(&c, pairs, tokens);
+    if (a->shape[0] != rows)
+        kl_nn_fail(&c, "a has %lld rows, and %s are %lld", (long long)a->shape[0],
+                   grouped ? "the pairs" : "the tokens", (long long)rows);
+    else if (c_->dtype != kl_nn_acc(a->dtype))
+        kl_nn_fail(&c, "c is %s, and sums of %s are %s", kiln_dtype_name(c_->dtype),
+                   kiln_dtype_name(a->dtype), kiln_dtype_name(kl_nn_acc(a->dtype)));
+    kl_nn_int(&c, "K", k);
+    kl_nn_int(&c, "GROUPED", grouped != 0);
+    kl_nn_gemm_act(&c, act);
+    kl_nn_launch(&c, "moe_gemm");
     return kl_nn_end(&c);
 }

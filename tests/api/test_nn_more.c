@@ -356,7 +356,7 @@ static void experts(void **state)
     {
         struct arr *logit = IN(2, T, E), *weight = OUT(2, T, K), *x = IN(2, T, D),
                    *up = IN(3, E, D, F), *down = IN(3, E, F, D), *h = OUT(2, P, F),
-                   *y = OUT(2, T, D);
+                   *y = OUT(2, T, D), *add = OUT(2, T, D), *mix = OUT(2, T, F);
         int32_t expert[P], order[P], place[P];
         int64_t first[E + 1];
         kiln_tensor et = ints(expert, KILN_I32, 2, SHAPE(T, K)),
@@ -392,16 +392,27 @@ static void experts(void **state)
                 }
         }
         assert_true(first[E] == P - 1 && order[P - 1] == -1 && place[5] == -1);
-        need = kiln_nn_moe_gemm_workspace(NN, &x->t, &up->t, &ot, NULL);
-        assert_true(need && need <= sizeof fix.work);
+        assert_int_equal(kiln_nn_moe_gemm_workspace(NN, &x->t, &up->t, &ot, NULL), 0);
         GOOD(kiln_nn_moe_gemm(NN, NULL, &h->t, &x->t, &up->t, &ft, &ot, NULL, NULL, KILN_NN_RELU,
-                              fix.work, need, &d));
+                              NULL, 0, &d));
         need = kiln_nn_moe_gemm_workspace(NN, &h->t, &down->t, NULL, &pt);
         memset(h->v + (P - 1) * F, 0, F * sizeof *h->v); /* of the dropped pair: not computed */
         GOOD(kiln_nn_moe_gemm(NN, NULL, &y->t, &h->t, &down->t, &ft, NULL, &weight->t, &pt,
                               KILN_NN_NONE, fix.work, need, &d));
+        GOOD(kiln_nn_moe_gemm_add(NN, NULL, &add->t, &h->t, &down->t, &ft, &ot, &weight->t, 1,
+                                  KILN_NN_NONE, &d));
+        /* gathered and added in one: act(x up) weight */
+        GOOD(kiln_nn_moe_gemm_add(NN, NULL, &mix->t, &x->t, &up->t, &ft, &ot, &weight->t, 0,
+                                  KILN_NN_RELU, &d));
         for (int t = 0; t < T; t++) {
             double sum[D] = {0};
+            for (int f = 0; f < F; f++) {
+                double v = 0;
+                for (int j = 0; j < K; j++)
+                    if (expert[t * K + j] >= 0)
+                        v += (double)weight->v[t * K + j] * (double)h->v[place[t * K + j] * F + f];
+                NEAR(mix->v[t * F + f], v, t * F + f);
+            }
             for (int j = 0; j < K; j++) {
                 int e = expert[t * K + j];
                 for (int f = 0; f < F && e >= 0; f++) {
@@ -416,8 +427,17 @@ static void experts(void **state)
             }
             for (int i = 0; i < D; i++)
                 NEAR(y->v[t * D + i], sum[i], t * D + i);
+            for (int i = 0; i < D; i++)
+                NEAR(add->v[t * D + i], sum[i], t * D + i);
         }
         guarded(y);
+        guarded(add);
+        BAD("the pairs are", kiln_nn_moe_gemm_add(NN, NULL, &add->t, &x->t, &up->t, &ft, &ot,
+                                                  &weight->t, 1, KILN_NN_NONE, &d));
+        BAD("order is not", kiln_nn_moe_gemm_add(NN, NULL, &add->t, &x->t, &up->t, &ft, NULL,
+                                                 &weight->t, 0, KILN_NN_NONE, &d));
+        BAD("work has", kiln_nn_moe_gemm(NN, NULL, &y->t, &h->t, &down->t, &ft, NULL, &weight->t,
+                                         &pt, KILN_NN_NONE, fix.work, need - 1, &d));
         BAD("go together", kiln_nn_moe_gemm(NN, NULL, &y->t, &h->t, &down->t, &ft, NULL, NULL, &pt,
                                             KILN_NN_NONE, fix.work, need, &d));
         BAD("6 of 5 experts", (weight->shape[1] = 6, et.shape = SHAPE(T, 6),
