@@ -262,7 +262,7 @@ KILN_API kiln_status kiln_nn_sort(kiln_nn *nn, kiln_stream *s, const kiln_tensor
 typedef struct kiln_nn_epilogue { /* all zero: none; NULL may be passed for it */
     const kiln_tensor *bias;      /* [N] */
     const kiln_tensor *residual;  /* as c, added last */
-    kiln_nn_activation act;       /* NONE, GELU, GELU_TANH, RELU, SILU */
+    kiln_nn_activation act;
 } kiln_nn_epilogue;
 /* c = act(alpha a b + beta c0 + bias) + residual.  c: [M][N] or [Z][M][N]; a: [M][K] or [Z][M][K];
  * b: [K][N] or [Z][K][N]; c0: as c, or NULL.  Any strides: a transposed operand is a tensor whose
@@ -321,7 +321,7 @@ KILN_API kiln_status kiln_nn_moe_group(kiln_nn *nn, kiln_stream *s, const kiln_t
  * are read through it, without a copy; without, a is [pairs][K'] grouped already.  With weight and place
  * ([tokens][K]), c is [tokens][N], the rows times weight added for j ascending, and workspace is needed;
  * without, c is [pairs][N] grouped.  So a block's first product takes order, its last one weight and
- * place.  Dense; act as kiln_nn_gemm. */
+ * place.  Dense. */
 KILN_API size_t kiln_nn_moe_gemm_workspace(const kiln_nn *nn, const kiln_tensor *a,
                                            const kiln_tensor *b, const kiln_tensor *order,
                                            const kiln_tensor *place);
@@ -346,10 +346,10 @@ typedef struct kiln_nn_conv {
     int64_t stride[2], pad[2], dilation[2]; /* rows, columns; 0 in stride or dilation means 1 */
     int64_t groups;                         /* 0 means 1 */
     const kiln_tensor *bias;                /* [O] or NULL */
-    kiln_nn_activation act;                 /* NONE, GELU, RELU, SILU */
+    kiln_nn_activation act;
 } kiln_nn_conv;
-/* y: [N][O][OH][OW]; x: [N][C][H][W], any strides (channels last too); w: [O][C / groups][KH][KW],
- * dense; OH = (H + 2 pad - dilation (KH - 1) - 1) / stride + 1.  p NULL: all defaults. */
+/* y: [N][O][OH][OW]; x: [N][C][H][W]; w: [O][C / groups][KH][KW]; any strides (channels last too);
+ * OH = (H + 2 pad - dilation (KH - 1) - 1) / stride + 1.  p NULL: all defaults. */
 KILN_API kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                     const kiln_tensor *x, const kiln_tensor *w,
                                     const kiln_nn_conv *p, kiln_diags **diags);
@@ -362,8 +362,9 @@ typedef struct kiln_nn_pool_params {
     int64_t window[2], stride[2], pad[2]; /* stride 0: the window's */
     int mean;                             /* else the largest */
     int inside_only;                      /* a mean divides by the places inside x */
+    int64_t dilation[2];                  /* 0: 1 */
 } kiln_nn_pool_params;
-/* y: [N][C][OH][OW]; x: [N][C][H][W]; dense. */
+/* y: [N][C][OH][OW]; x: [N][C][H][W]; any strides; OH as for kiln_nn_conv2d. */
 KILN_API kiln_status kiln_nn_pool(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                   const kiln_tensor *x, const kiln_nn_pool_params *p,
                                   kiln_diags **diags);

@@ -1,17 +1,17 @@
 /* nn_product.c - kiln_nn.h: matrix products, convolution, pooling. */
 #include "lib/nn.h"
 
-/* What kernels/gemm.kiln and conv.kiln call their activations; -1: they do not have it. */
+/* What kernels/gemm.kiln and conv.kiln call their activations. */
 static const int8_t gemm_act[] = {
-    [KILN_NN_NONE] = 0, [KILN_NN_GELU] = 1,     [KILN_NN_GELU_TANH] = 2, [KILN_NN_RELU] = 3,
-    [KILN_NN_SILU] = 4, [KILN_NN_SIGMOID] = -1, [KILN_NN_TANH] = -1};
+    [KILN_NN_NONE] = 0, [KILN_NN_GELU] = 1,    [KILN_NN_GELU_TANH] = 2, [KILN_NN_RELU] = 3,
+    [KILN_NN_SILU] = 4, [KILN_NN_SIGMOID] = 5, [KILN_NN_TANH] = 6};
 static const int8_t conv_act[] = {
-    [KILN_NN_NONE] = 0, [KILN_NN_GELU] = 3,     [KILN_NN_GELU_TANH] = -1, [KILN_NN_RELU] = 1,
-    [KILN_NN_SILU] = 2, [KILN_NN_SIGMOID] = -1, [KILN_NN_TANH] = -1};
+    [KILN_NN_NONE] = 0, [KILN_NN_GELU] = 3,    [KILN_NN_GELU_TANH] = 4, [KILN_NN_RELU] = 1,
+    [KILN_NN_SILU] = 2, [KILN_NN_SIGMOID] = 5, [KILN_NN_TANH] = 6};
 
 static void activation(struct nn *c, const int8_t *of, kiln_nn_activation act)
 {
-    if ((unsigned)act >= sizeof gemm_act || of[act] < 0)
+    if ((unsigned)act >= sizeof gemm_act)
         kl_nn_fail(c, "%d is no activation here", (int)act);
     else
         kl_nn_int(c, "ACT", of[act]);
@@ -248,8 +248,9 @@ static void conv_common(struct nn *c, const kiln_tensor *x, const kiln_tensor *w
 kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                            const kiln_tensor *w, const kiln_nn_conv *p, kiln_diags **diags)
 {
-    static const char *const xs[] = {"xn", "xc", "xh", "xw"}, *const ys[] = {"yn", "yc", "yh",
-                                                                             "yw"};
+    static const char *const xs[] = {"xn", "xc", "xh", "xw"},
+                             *const ys[] = {"yn", "yc", "yh", "yw"},
+                             *const ws[] = {"wo", "wc", "wh", "ww"};
     const kiln_nn_conv none = {0};
     struct nn c;
     p = p ? p : &none;
@@ -260,6 +261,7 @@ kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
     for (int d = 0; d < 4 && !c.st; d++) {
         kl_nn_int(&c, xs[d], kl_nn_stride(x, d));
         kl_nn_int(&c, ys[d], kl_nn_stride(y, d));
+        kl_nn_int(&c, ws[d], kl_nn_stride(w, d));
     }
     kl_nn_int(&c, "SH", or_one(p->stride[0]));
     kl_nn_int(&c, "SW", or_one(p->stride[1]));
@@ -279,7 +281,8 @@ kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
 kiln_status kiln_nn_conv1d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                            const kiln_tensor *w, const kiln_nn_conv *p, kiln_diags **diags)
 {
-    static const char *const xs[] = {"xn", "xc", "xl"}, *const ys[] = {"yn", "yc", "yl"};
+    static const char *const xs[] = {"xn", "xc", "xl"}, *const ys[] = {"yn", "yc", "yl"},
+                             *const ws[] = {"wo", "wc", "wl"};
     const kiln_nn_conv none = {0};
     struct nn c;
     p = p ? p : &none;
@@ -290,6 +293,7 @@ kiln_status kiln_nn_conv1d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
     for (int d = 0; d < 3 && !c.st; d++) {
         kl_nn_int(&c, xs[d], kl_nn_stride(x, d));
         kl_nn_int(&c, ys[d], kl_nn_stride(y, d));
+        kl_nn_int(&c, ws[d], kl_nn_stride(w, d));
     }
     kl_nn_int(&c, "S", or_one(p->stride[0]));
     kl_nn_int(&c, "P", p->pad[0]);
@@ -304,6 +308,7 @@ kiln_status kiln_nn_conv1d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, co
 kiln_status kiln_nn_pool(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
                          const kiln_nn_pool_params *p, kiln_diags **diags)
 {
+    static const char *const xs[] = {"xn", "xc", "xh"}, *const ys[] = {"yn", "yc", "yh"};
     struct nn c;
     kl_nn_begin(&c, nn, s, "kiln_nn_pool", "pool", diags);
     if (!c.st && !p)
@@ -314,9 +319,19 @@ kiln_status kiln_nn_pool(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, cons
         return kl_nn_end(&c);
     for (int d = 0; d < 2; d++) {
         int64_t step = p->stride[d] ? p->stride[d] : p->window[d];
-        kiln_nn_conv as = {.stride = {step, step}, .pad = {p->pad[d], p->pad[d]}};
+        kiln_nn_conv as = {.stride = {step, step},
+                           .pad = {p->pad[d], p->pad[d]},
+                           .dilation = {p->dilation[d], p->dilation[d]}};
         conv_extent(&c, d ? "OW" : "OH", y->shape[2 + d], x->shape[2 + d], p->window[d], &as, 0);
     }
+    for (int d = 0; d < 3; d++) {
+        kl_nn_int(&c, xs[d], kl_nn_stride(x, d));
+        kl_nn_int(&c, ys[d], kl_nn_stride(y, d));
+    }
+    kl_nn_int(&c, "XW", x->shape[3] > 1 ? kl_nn_stride(x, 3) : 1);
+    kl_nn_int(&c, "YW", y->shape[3] > 1 ? kl_nn_stride(y, 3) : 1);
+    kl_nn_int(&c, "DH", or_one(p->dilation[0]));
+    kl_nn_int(&c, "DW", or_one(p->dilation[1]));
     kl_nn_int(&c, "KH", p->window[0]);
     kl_nn_int(&c, "KW", p->window[1]);
     kl_nn_int(&c, "SH", p->stride[0] ? p->stride[0] : p->window[0]);

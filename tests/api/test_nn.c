@@ -377,15 +377,15 @@ static void convolutions(void **state)
         fix.used = 0;
         struct arr *x = IN(4, N, C, H, W), *w = IN(4, O, C / 2, KH, KW), *y = OUT(4, N, O, OH, OW),
                    *bias = IN(1, O);
-        int64_t xs[4] = {C * H * W, 1, W * C, C};
+        int64_t xs[4] = {C * H * W, 1, W * C, C}, ws[4] = {2 * KH * KW, 1, KW * 2, 2};
         kiln_nn_conv p = {.stride = {2, 1},
                           .pad = {1, 1},
                           .dilation = {1, 2},
                           .groups = 2,
                           .bias = &bias->t,
-                          .act = KILN_NN_GELU};
+                          .act = last ? KILN_NN_SIGMOID : KILN_NN_GELU};
         if (last)
-            x->t.strides = xs;
+            x->t.strides = xs, w->t.strides = ws;
         GOOD(kiln_nn_conv2d(NN, NULL, &y->t, &x->t, &w->t, &p, &d));
         for (int i = 0; i < N * O * OH * OW; i++) {
             int n = i / (O * OH * OW), o = i / (OH * OW) % O, r = i / OW % OH, c = i % OW;
@@ -397,9 +397,11 @@ static void convolutions(void **state)
                     continue;
                 int64_t at = last ? n * C * H * W + (row * W + col) * C + in
                                   : ((n * C + in) * H + row) * W + col;
-                t += (double)x->v[at] * (double)w->v[((o * 2 + ch) * KH + a) * KW + b];
+                int tap =
+                    last ? ((o * KH + a) * KW + b) * 2 + ch : ((o * 2 + ch) * KH + a) * KW + b;
+                t += (double)x->v[at] * (double)w->v[tap];
             }
-            NEAR(y->v[i], act_of(KILN_NN_GELU, t), i);
+            NEAR(y->v[i], act_of(p.act, t), i);
         }
         BAD("OH", (y->shape[2] = 4, kiln_nn_conv2d(NN, NULL, &y->t, &x->t, &w->t, &p, &d)));
         fix.used = 0;
@@ -416,21 +418,33 @@ static void convolutions(void **state)
             NEAR(y->v[i], t, i);
         }
         fix.used = 0;
-        x = IN(4, 2, 3, 7, 9), y = OUT(4, 2, 3, 4, 3);
-        kiln_nn_pool_params q = {.window = {2, 3}, .pad = {1, 0}, .mean = last, .inside_only = 1};
+        int ow = last ? 2 : 3, far = last ? 2 : 1;
+        int64_t ps[4] = {3 * 7 * 9, 1, 9 * 3, 3}, qs[4] = {3 * 4 * 2, 1, 2 * 3, 3};
+        x = IN(4, 2, 3, 7, 9), y = OUT(4, 2, 3, 4, ow);
+        kiln_nn_pool_params q = {.window = {2, 3},
+                                 .pad = {1, 0},
+                                 .mean = last,
+                                 .inside_only = 1,
+                                 .dilation = {0, last ? 2 : 0}};
+        if (last)
+            x->t.strides = ps, y->t.strides = qs;
         GOOD(kiln_nn_pool(NN, NULL, &y->t, &x->t, &q, &d));
-        for (int i = 0; i < 6 * 4 * 3; i++) {
+        for (int i = 0; i < 6 * 4 * ow; i++) {
+            int r = i / ow % 4, c = i / ow / 4;
             double t = last ? 0 : -INFINITY, n = 0;
             for (int k = 0; k < 6; k++) {
-                int row = i / 3 % 4 * 2 - 1 + k / 3, col = i % 3 * 3 + k % 3;
+                int row = r * 2 - 1 + k / 3, col = i % ow * 3 + k % 3 * far;
                 if (row < 0 || row >= 7)
                     continue;
-                double v = (double)x->v[(i / 12 * 7 + row) * 9 + col];
+                double v = (double)x->v[last ? ((c / 3 * 7 + row) * 9 + col) * 3 + c % 3
+                                             : (c * 7 + row) * 9 + col];
                 t = last ? t + v : fmax(t, v);
                 n++;
             }
-            NEAR(y->v[i], last ? t / n : t, i);
+            NEAR(y->v[last ? ((c / 3 * 4 + r) * 2 + i % ow) * 3 + c % 3 : i], last ? t / n : t, i);
         }
+        guarded(y);
+        BAD("OW", (q.dilation[1] = 4, kiln_nn_pool(NN, NULL, &y->t, &x->t, &q, &d)));
     }
 }
 
