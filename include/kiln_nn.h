@@ -161,7 +161,8 @@ KILN_API kiln_status kiln_nn_permute(kiln_nn *nn, kiln_stream *s, const kiln_ten
 /* ---- by index ----
  *
  * idx, p: i32 or i64; rows of any element type unless sums are made.  A number outside the table reads
- * as zeros, and is dropped where it writes.  Dense. */
+ * as zeros, and is dropped where it writes.  Elements of a row lie side by side, rows any number of
+ * elements apart (of an output not over each other); idx, p and arrays of one axis are dense. */
 
 /* y: [..][cols], one row a number of idx [..]: w[idx]; w: [rows][cols].  The number `padding` (-1: none)
  * gives zeros. */
@@ -193,7 +194,8 @@ KILN_API kiln_status kiln_nn_scatter_max(kiln_nn *nn, kiln_stream *s, const kiln
 /* y[i] = x[i][p[i]].  y, p: [n]; x: [n][cols]. */
 KILN_API kiln_status kiln_nn_pick(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                   const kiln_tensor *p, const kiln_tensor *x, kiln_diags **diags);
-/* h[b] = how many elements of x are b; x: integers of any shape; h: i32 [bins].  Others are dropped. */
+/* h[b] = how many elements of x are b; x: integers of any shape, dense or with strides that let it be
+ * walked as one axis; h: i32, u32, i64 or u64 [bins].  Others are dropped. */
 KILN_API kiln_status kiln_nn_histogram(kiln_nn *nn, kiln_stream *s, const kiln_tensor *h,
                                        const kiln_tensor *x, kiln_diags **diags);
 /* The same of equal intervals of lo .. hi; x: floats; hi itself counts in the last one, NaN nowhere. */

@@ -380,6 +380,21 @@ void kl_nn_axis(struct nn *c, const char *name, const kiln_tensor *t, int axis, 
         kl_nn_int(c, names[d], stride[d]);
 }
 
+void kl_nn_line(struct nn *c, const char *name, const kiln_tensor *t, const char *stride)
+{
+    if (c->st)
+        return;
+    if (!t) {
+        kl_nn_fail(c, "%s is not given", name);
+        return;
+    }
+    if (!usable(c, name, t, 0))
+        return;
+    view(c, name, t, (const int[]){0, t->ndim}, 1);
+    if (!c->st && c->arg[c->n - 1].u.tensor.strides && kl_nn_count(t, 0, t->ndim) > 1)
+        kl_nn_int(c, stride, c->stride[c->ntensor - 1][0]);
+}
+
 void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t)
 {
     if (c->st)

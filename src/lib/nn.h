@@ -61,6 +61,8 @@ bool kl_nn_axis_of(const kiln_tensor *t, int *axis);
 bool kl_nn_along(struct nn *c, const kiln_tensor *x, int *axis);
 /* y can hold sums of x.  false: it is said which types can. */
 bool kl_nn_sums(struct nn *c, const kiln_tensor *y, const kiln_tensor *x);
+/* All elements as one axis, whose strides must allow it; the stride goes under the kernel's name. */
+void kl_nn_line(struct nn *c, const char *name, const kiln_tensor *t, const char *stride);
 /* All elements as one axis; t must be dense. */
 void kl_nn_flat(struct nn *c, const char *name, const kiln_tensor *t);
 /* Memory of the caller as a dense array. */

@@ -94,7 +94,7 @@ kiln_status kiln_nn_histogram(kiln_nn *nn, kiln_stream *s, const kiln_tensor *h,
     struct nn c;
     kl_nn_begin(&c, nn, s, "kiln_nn_histogram", "histogram", diags);
     kl_nn_need(&c, "h", "h", h, 1);
-    kl_nn_flat(&c, "x", x);
+    kl_nn_line(&c, "x", x, "XS");
     kl_nn_launch(&c, "histogram");
     return kl_nn_end(&c);
 }
@@ -105,7 +105,7 @@ kiln_status kiln_nn_histogram_floats(kiln_nn *nn, kiln_stream *s, const kiln_ten
     struct nn c;
     kl_nn_begin(&c, nn, s, "kiln_nn_histogram_floats", "histogram", diags);
     kl_nn_need(&c, "h", "h", h, 1);
-    kl_nn_flat(&c, "x", x);
+    kl_nn_line(&c, "x", x, "XS");
     kl_nn_float(&c, "lo", lo);
     kl_nn_float(&c, "hi", hi);
     kl_nn_launch(&c, "histogram_floats");

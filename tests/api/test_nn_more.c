@@ -71,6 +71,54 @@ static void rows_by_number(void **state)
     }
 }
 
+/* Rows with gaps between them; what lies there stays. */
+static void rows_apart(void **state)
+{
+    (void)state;
+    enum { R = 5, C = 7, N = 6, FAR = 11 };
+    EACH_DEVICE
+    {
+        struct arr *w = IN(2, R, FAR), *y = OUT(2, N, FAR), *dw = OUT(2, R, FAR),
+                   *dy = IN(2, N, FAR), *z = OUT(2, R, FAR), *u = OUT(2, N, FAR);
+        struct arr *all[] = {w, y, dw, dy, z, u};
+        int64_t far[2] = {FAR, 1};
+        int32_t p[N] = {4, 0, 2, 2, -1, 1};
+        kiln_tensor pt = ints(p, KILN_I32, 1, SHAPE(N)), pick = ints(p, KILN_I32, 1, SHAPE(R));
+        for (int i = 0; i < 6; i++) {
+            all[i]->shape[1] = C;
+            all[i]->t.strides = far;
+        }
+        float picked[R];
+        kiln_tensor e = ints(picked, KILN_F32, 1, SHAPE(R));
+        GOOD(kiln_nn_embedding(NN, NULL, &y->t, &pt, &w->t, -1, &d));
+        GOOD(kiln_nn_take(NN, NULL, &u->t, &pt, &w->t, &d));
+        GOOD(kiln_nn_embedding_gradient(NN, NULL, &dw->t, &pt, &dy->t, -1, &d));
+        GOOD(kiln_nn_scatter_add(NN, NULL, &z->t, &pt, &dy->t, &d));
+        GOOD(kiln_nn_pick(NN, NULL, &e, &pick, &w->t, &d));
+        for (int i = 0; i < N * FAR; i++) {
+            int r = p[i / FAR], c = i % FAR;
+            if (c >= C) {
+                assert_true(isnan(y->v[i]) && isnan(u->v[i]));
+                continue;
+            }
+            assert_true(y->v[i] == (r < 0 ? 0 : w->v[r * FAR + c]) && u->v[i] == y->v[i]);
+        }
+        for (int i = 0; i < R * FAR; i++) {
+            double a = 0;
+            for (int k = 0; k < N; k++)
+                a += p[k] == i / FAR ? (double)dy->v[k * FAR + i % FAR] : 0;
+            if (i % FAR >= C) {
+                assert_true(isnan(dw->v[i]) && isnan(z->v[i]));
+                continue;
+            }
+            NEAR(dw->v[i], a, i);
+            NEAR(z->v[i], a, i);
+        }
+        for (int i = 0; i < R; i++)
+            assert_true(picked[i] == (p[i] < 0 ? 0 : w->v[i * FAR + p[i]]));
+    }
+}
+
 static void counts(void **state)
 {
     (void)state;
@@ -96,6 +144,18 @@ static void counts(void **state)
         GOOD(kiln_nn_scatter_max(NN, NULL, &mt, &kt, &kt, &d));
         for (int b = 0; b < B; b++)
             assert_int_equal(top[b], b == 3 ? 99 : b);
+        /* every second one, from the end, in 64 bits */
+        int64_t wide[B], second[B] = {0};
+        kiln_tensor wt = ints(wide, KILN_I64, 1, SHAPE(B)),
+                    half = ints(k + N - 1, KILN_I32, 1, SHAPE(N / 2));
+        half.strides = SHAPE(-2);
+        for (int i = N - 1; i > 0; i -= 2)
+            if (k[i] >= 0 && k[i] < B)
+                second[k[i]]++;
+        GOOD(kiln_nn_histogram(NN, NULL, &wt, &half, &d));
+        assert_memory_equal(wide, second, sizeof wide);
+        half.ndim = 2, half.shape = SHAPE(3, 4), half.strides = SHAPE(-9, -2);
+        BAD("cannot be walked as one", kiln_nn_histogram(NN, NULL, &wt, &half, &d));
         BAD("interval is empty", kiln_nn_histogram_floats(NN, NULL, &gt, &x->t, 1, 1, &d));
     }
 }
@@ -601,12 +661,12 @@ static void nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_by_number), cmocka_unit_test(counts),
-        cmocka_unit_test(permuted),       cmocka_unit_test(running),
-        cmocka_unit_test(ordered),        cmocka_unit_test(element_wise),
-        cmocka_unit_test(bytes),          cmocka_unit_test(experts),
-        cmocka_unit_test(wide_strides),   cmocka_unit_test(nothing),
-        cmocka_unit_test(many_pairs),
+        cmocka_unit_test(rows_by_number), cmocka_unit_test(rows_apart),
+        cmocka_unit_test(counts),         cmocka_unit_test(permuted),
+        cmocka_unit_test(running),        cmocka_unit_test(ordered),
+        cmocka_unit_test(element_wise),   cmocka_unit_test(bytes),
+        cmocka_unit_test(experts),        cmocka_unit_test(wide_strides),
+        cmocka_unit_test(nothing),        cmocka_unit_test(many_pairs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
