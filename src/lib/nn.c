@@ -99,6 +99,11 @@ int64_t kl_nn_wave(const kiln_nn *nn)
     return nn ? kl_num_sms(nn->ctx) * (kl_on_gpu(nn->ctx) ? 8 : 1) : 1;
 }
 
+bool kl_nn_gpu(const struct nn *c)
+{
+    return c->nn && kl_on_gpu(c->nn->ctx);
+}
+
 int64_t kl_nn_whole(const struct nn *c, const kiln_tensor *x, int64_t on_cpu)
 {
     const kiln_context *ctx = c->nn->ctx;

@@ -99,6 +99,8 @@ static inline int64_t kl_nn_cdiv(int64_t a, int64_t b)
 {
     return a / b + (a % b > 0);
 }
+/* Threads of a GPU run the kernels, or their stand-in. */
+bool kl_nn_gpu(const struct nn *c);
 /* Programs that fill the device once. */
 int64_t kl_nn_wave(const kiln_nn *nn);
 

@@ -99,6 +99,13 @@ static void array(struct nn *c, const char *v, const char *p, char *at, struct h
         kl_nn_work(c, p, at + h.values, h.places, KILN_I32, 2, shape, x);
 }
 
+static void launch(struct nn *c, const char *kernel, int64_t tile)
+{
+    kl_nn_int(c, "TILE", tile);
+    kl_nn_int(c, "TURN", !kl_nn_gpu(c));
+    kl_nn_launch(c, kernel);
+}
+
 /* Rows of more than a tile.  y, place: what is wanted of it, or NULL. */
 static void merged(struct nn *c, const kiln_tensor *y, const kiln_tensor *place,
                    const kiln_tensor *x, bool down, char *work)
@@ -111,8 +118,7 @@ static void merged(struct nn *c, const kiln_tensor *y, const kiln_tensor *place,
     kl_nn_rows(c, "x", x);
     array(c, "y", place ? "place" : NULL, from, h, shape, x);
     kl_nn_int(c, "DOWN", down);
-    kl_nn_int(c, "TILE", TILE);
-    kl_nn_launch(c, "sort_tiles");
+    launch(c, "sort_tiles", TILE);
     for (int64_t run = TILE; run < cols && !c->st; run *= 2) {
         kl_nn_next(c);
         array(c, "x", place ? "from" : NULL, from, h, shape, x);
@@ -126,8 +132,7 @@ static void merged(struct nn *c, const kiln_tensor *y, const kiln_tensor *place,
         }
         kl_nn_int(c, "run", run);
         kl_nn_int(c, "DOWN", down);
-        kl_nn_int(c, "TILE", TILE);
-        kl_nn_launch(c, "sort_merge");
+        launch(c, "sort_merge", TILE);
         char *other = from;
         from = to;
         to = other;
@@ -152,7 +157,7 @@ kiln_status kiln_nn_sort(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
         !fits(&c, place, "place", x, x->shape[x->ndim - 1]))
         return kl_nn_end(&c);
     if (x->shape[x->ndim - 1] <= TILE)
-        kl_nn_launch(&c, "sort_tiles");
+        launch(&c, "sort_tiles", kl_nn_pow2(x->shape[x->ndim - 1]));
     else
         merged(&c, y, place, x, false, work);
     return kl_nn_end(&c);
@@ -193,7 +198,7 @@ kiln_status kiln_nn_topk(kiln_nn *nn, kiln_stream *s, const kiln_tensor *v,
             kl_nn_rows(&c, "x", x);
         array(&c, "v", "place", to, g, out, x);
         kl_nn_int(&c, "K", k);
-        kl_nn_launch(&c, "topk_tiles");
+        launch(&c, "topk_tiles", TILE);
         other = from ? from : to + total(g);
         from = to;
         to = other;
@@ -209,6 +214,6 @@ kiln_status kiln_nn_topk(kiln_nn *nn, kiln_stream *s, const kiln_tensor *v,
     else
         kl_nn_rows(&c, "x", x);
     kl_nn_int(&c, "K", k);
-    kl_nn_launch(&c, "topk_tiles");
+    launch(&c, "topk_tiles", kl_nn_pow2(left));
     return kl_nn_end(&c);
 }
