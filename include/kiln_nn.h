@@ -187,7 +187,8 @@ KILN_API kiln_status kiln_nn_scatter_add(kiln_nn *nn, kiln_stream *s, const kiln
 KILN_API kiln_status kiln_nn_segment_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                          const kiln_tensor *p, const kiln_tensor *x,
                                          kiln_diags **diags);
-/* y[r] = max(y[r], x[i] where p[i] = r).  y: [rows]; p, x: [n]; i32, u32, i64, u64. */
+/* y[r] = max(y[r], x[i] where p[i] = r).  y: [rows]; p, x: [n]; i32, u32, i64, u64, f32,
+ * f64 (NaN wins, -0 < +0; a NaN in y loses its sign). */
 KILN_API kiln_status kiln_nn_scatter_max(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                          const kiln_tensor *p, const kiln_tensor *x,
                                          kiln_diags **diags);

@@ -74,10 +74,42 @@ kiln_status kiln_nn_segment_sum(kiln_nn *nn, kiln_stream *s, const kiln_tensor *
     return index_call(nn, s, "kiln_nn_segment_sum", "segment_sum", y, 2, p, x, 2, diags);
 }
 
+/* y seen as integers of its width. */
+static kiln_tensor bits_of(const kiln_tensor *y, bool sign)
+{
+    kiln_tensor t = *y;
+    t.dtype = y->dtype == KILN_F64 ? (sign ? KILN_I64 : KILN_U64) : sign ? KILN_I32 : KILN_U32;
+    return t;
+}
+
 kiln_status kiln_nn_scatter_max(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y,
                                 const kiln_tensor *p, const kiln_tensor *x, kiln_diags **diags)
 {
-    return index_call(nn, s, "kiln_nn_scatter_max", "scatter_max", y, 1, p, x, 1, diags);
+    struct nn c;
+    kl_nn_begin(&c, nn, s, "kiln_nn_scatter_max", "index", diags);
+    kl_nn_need(&c, "y", "y", y, 1);
+    kl_nn_need(&c, "p", "p", p, 1);
+    kl_nn_need(&c, "x", "x", x, 1);
+    if (!c.st && y->dtype != x->dtype)
+        kl_nn_fail(&c, "y is %s and x is %s: both are of one type", kiln_dtype_name(y->dtype),
+                   kiln_dtype_name(x->dtype));
+    if (c.st || (x->dtype != KILN_F32 && x->dtype != KILN_F64)) {
+        kl_nn_launch(&c, "scatter_max");
+        return kl_nn_end(&c);
+    }
+    const kiln_tensor whole = bits_of(y, true), same = bits_of(y, false);
+    if (!kl_nn_dense(y))
+        kl_nn_fail(&c, "y must be dense");
+    kl_nn_next(&c);
+    kl_nn_need(&c, "y", "y", y, 1);
+    kl_nn_launch(&c, "settle");
+    kl_nn_next(&c);
+    kl_nn_need(&c, "y", "y", &whole, 1);
+    kl_nn_need(&c, "y", "same", &same, 1);
+    kl_nn_need(&c, "p", "p", p, 1);
+    kl_nn_need(&c, "x", "x", x, 1);
+    kl_nn_launch(&c, "scatter_max_floats");
+    return kl_nn_end(&c);
 }
 
 kiln_status kiln_nn_pick(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *p,

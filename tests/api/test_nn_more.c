@@ -144,6 +144,27 @@ static void counts(void **state)
         GOOD(kiln_nn_scatter_max(NN, NULL, &mt, &kt, &kt, &d));
         for (int b = 0; b < B; b++)
             assert_int_equal(top[b], b == 3 ? 99 : b);
+        /* of floats: one keeps what it had, NaN wins whatever its sign */
+        float most[B + 1] = {-3, 100, -NAN, -0.0f, -INFINITY, -0.5f, 0.25f};
+        double better[B + 1];
+        struct arr *f = IN(1, N);
+        f->v[70] = NAN;
+        int32_t to[N];
+        for (int b = 0; b <= B; b++)
+            better[b] = (double)most[b];
+        for (int i = 0; i < N; i++) {
+            to[i] = i == 70 ? 4 : k[i] == 4 ? 5 : k[i];
+            f->v[i] -= to[i] == 5 ? 1.25f : 0; /* some have negative ones alone */
+            double v = (double)f->v[i];
+            if (to[i] >= 0 && to[i] < B + 1 && !isnan(better[to[i]]) && !(v <= better[to[i]]))
+                better[to[i]] = v;
+        }
+        kiln_tensor ft = ints(most, KILN_F32, 1, SHAPE(B + 1)),
+                    tt = ints(to, KILN_I32, 1, SHAPE(N));
+        GOOD(kiln_nn_scatter_max(NN, NULL, &ft, &tt, &f->t, &d));
+        for (int b = 0; b <= B; b++)
+            NEAR((double)most[b], better[b], b);
+        BAD("y is f32 and x is i32", kiln_nn_scatter_max(NN, NULL, &ft, &tt, &kt, &d));
         /* every second one, from the end, in 64 bits */
         int64_t wide[B], second[B] = {0};
         kiln_tensor wt = ints(wide, KILN_I64, 1, SHAPE(B)),
