@@ -251,3 +251,20 @@ kl_value kl_call(kl_elab *e, const kl_node *n)
         kl_mark_used(e, n->kid[i]);
     return kl_bad(n->span);
 }
+
+bool kl_get_word(kl_elab *e, const kl_node *d, const char *const *words, uint32_t n, uint32_t *out)
+{
+    if (!d)
+        return true;
+    const kl_node *x = d->kid[0];
+    for (uint32_t i = 0; i < n && x->kind == KL_N_NAME; i++)
+        if (strcmp(words[i], x->name) == 0) {
+            *out = i;
+            return true;
+        }
+    kl_buf b = {.a = e->a};
+    for (uint32_t i = 0; i < n; i++)
+        kl_putf(&b, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", words[i]);
+    kl_err(e, KL_K0402, d->span, "`.%s` is %s", d->name, kl_buf_str(&b));
+    return false;
+}

@@ -36,6 +36,9 @@ static inline kl_value kl_arg_value(kl_elab *e, struct kl_args *a, uint32_t i)
     return kl_rvalue(e, a->pos[i]);
 }
 
+/* The word given for a designator (builtin.c); out keeps what it is without one.  false: reported. */
+bool kl_get_word(kl_elab *e, const kl_node *d, const char *const *words, uint32_t n, uint32_t *out);
+
 /* builtin_ew.c */
 kl_builtin_fn kl_call_math2, kl_call_bits;
 kl_builtin_fn kl_call_math1, kl_call_rcp, kl_call_abs, kl_call_int2, kl_call_pow2ceil, kl_call_fma, kl_call_isnan;

@@ -4,24 +4,6 @@
  * Their order and scope are words, as those of .cache are. */
 #include "lang/builtin.h"
 
-/* The word given for a designator; `none` without one.  false: reported. */
-static bool get_word(kl_elab *e, const kl_node *d, const char *const *words, uint32_t n, uint32_t *out)
-{
-    if (!d)
-        return true;
-    const kl_node *x = d->kid[0];
-    for (uint32_t i = 0; i < n && x->kind == KL_N_NAME; i++)
-        if (strcmp(words[i], x->name) == 0) {
-            *out = i;
-            return true;
-        }
-    kl_buf b = {.a = e->a};
-    for (uint32_t i = 0; i < n; i++)
-        kl_putf(&b, "%s%s", !i ? "" : i + 1 < n ? ", " : " or ", words[i]);
-    kl_err(e, KL_K0402, d->span, "`.%s` is %s", d->name, kl_buf_str(&b));
-    return false;
-}
-
 /* What exists on which elements, and which orders it may have. */
 static bool exists(kl_elab *e, const struct kl_builtin *b, const struct kl_args *a, const kl_value *acc,
                    uint32_t order)
@@ -76,8 +58,8 @@ kl_value kl_call_atomic(kl_elab *e, const struct kl_builtin *b, struct kl_args *
         return acc;
     kl_access_shape(acc.acc, &rank, dim);
     ok = may_write(e, b, &acc) && kl_array_usable(e, acc.arr, a->s);
-    ok &= get_word(e, a->desig[KL_DG_ORDER], kl_order_names, KL_NORDER, &order);
-    ok &= get_word(e, a->desig[KL_DG_SCOPE], kl_reach_names, KL_NSCOPE, &scope);
+    ok &= kl_get_word(e, a->desig[KL_DG_ORDER], kl_order_names, KL_NORDER, &order);
+    ok &= kl_get_word(e, a->desig[KL_DG_SCOPE], kl_reach_names, KL_NSCOPE, &scope);
     ok = ok && exists(e, b, a, &acc, order);
     if (!e->fx) {
         kl_err(e, KL_K0403, a->s, "`%s` has no elements outside a program", acc.arr->name);

@@ -1,6 +1,8 @@
 /* builtin_reduce.c - reductions and dot. */
 #include "lang/builtin.h"
 
+#include <math.h>
+
 static kl_value fold_axis(kl_elab *e, enum kl_op op, uint32_t redop, kl_value v, uint32_t axis, kl_span s)
 {
     if (kl_in_fold(e, s, "a reduction"))
@@ -88,16 +90,65 @@ static enum kl_elem dot_acc(enum kl_elem el)
     return (enum kl_elem)kl_elems[el].acc;
 }
 
+enum { IEEE, TF32, TF32X3 };
+
+/* How f32 operands are multiplied.  Those of 8 and 16 bits are tf32 numbers as they are. */
+static bool get_precision(kl_elab *e, const kl_node *d, enum kl_elem el, uint32_t *out)
+{
+    static const char *const words[] = {"ieee", "tf32", "tf32x3"};
+    *out = IEEE;
+    if (!kl_get_word(e, d, words, 3, out))
+        return false;
+    if (*out == IEEE || !el || el == KL_f32)
+        return true;
+    if (!kl_is_float(el) || el == KL_f64) {
+        kl_err(e, KL_K0404, d->span, "`.precision = %s` of %s: it is for f32, and changes nothing for smaller floats",
+               words[*out], kl_elems[el].name);
+        return false;
+    }
+    *out = IEEE;
+    return true;
+}
+
+static kl_val plain_dot(kl_elab *e, kl_val x, kl_val y, kl_val acc)
+{
+    kl_val args[3] = {x, y, acc};
+    return kl_emit(&e->b, KL_OP_dot, kl_in(e->f, acc)->type, args, 3, (union kl_attr){0});
+}
+
+/* x = high + low + an error of 2^-22 abs(x); near is high, or 0 where that is not finite: a low
+ * part is multiplied by it, so that inf and NaN come in once, through the product of high parts. */
+struct parts { kl_val high, low, near; };
+
+static struct parts split(kl_elab *e, kl_val x)
+{
+    kl_build *b = &e->b;
+    kl_typ t = kl_in(e->f, x)->type;
+    kl_val zero = kl_cst(b, t, 0), high = kl_ew1(b, KL_OP_tf32, x);
+    kl_val finite = kl_ew2(b, KL_OP_lt, kl_ew1(b, KL_OP_abs, high), kl_cst(b, t, kl_f32_bits(INFINITY)));
+    kl_val rest = kl_ew1(b, KL_OP_tf32, kl_ew2(b, KL_OP_sub, x, high));
+    return (struct parts){high, kl_ew3(b, KL_OP_select, finite, rest, zero),
+                          kl_ew3(b, KL_OP_select, finite, high, zero)};
+}
+
+/* Products of tf32 numbers in the order of dot; of three, the small ones first. */
+static kl_val dot_by(kl_elab *e, uint32_t precision, kl_val x, kl_val y, kl_val acc)
+{
+    if (precision == IEEE)
+        return plain_dot(e, x, y, acc);
+    if (precision == TF32)
+        return plain_dot(e, kl_ew1(&e->b, KL_OP_tf32, x), kl_ew1(&e->b, KL_OP_tf32, y), acc);
+    struct parts a = split(e, x), b = split(e, y);
+    acc = plain_dot(e, a.low, b.near, acc);
+    acc = plain_dot(e, a.near, b.low, acc);
+    return plain_dot(e, a.high, b.high, acc);
+}
+
 kl_value kl_call_dot(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
 {
     (void)b;
     kl_value x = kl_concrete(e, kl_arg_value(e, a, 0)), y = kl_concrete(e, kl_arg_value(e, a, 1));
     kl_value c = a->n > 2 ? kl_arg_value(e, a, 2) : kl_int(0, a->s);
-    const kl_node *prec = a->desig[KL_DG_PREC];
-    if (prec && prec->kid[0]->kind == KL_N_NAME && strcmp(prec->kid[0]->name, "ieee") != 0) {
-        kl_err(e, KL_K0801, prec->span, "`.precision` other than ieee is not yet supported");
-        return kl_bad(a->s);
-    }
     if (x.kind != KL_V_TILE || y.kind != KL_V_TILE || c.kind != KL_V_TILE || kl_in_fold(e, a->s, "`dot`"))
         return kl_bad(a->s);
     if (x.elem && y.elem && x.elem != y.elem) {
@@ -112,6 +163,9 @@ kl_value kl_call_dot(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
         kl_err(e, KL_K0404, a->s, "`dot` of bool is not defined");
         return kl_bad(a->s);
     }
+    uint32_t precision;
+    if (!get_precision(e, a->desig[KL_DG_PREC], el, &precision))
+        return kl_bad(a->s);
     uint32_t r = x.rank;
     if (r != y.rank || r < 2 || r > 3 || kl_dim_eq(x.dim[r - 1], y.dim[r - 2]) == 0 ||
         (r == 3 && kl_dim_eq(x.dim[0], y.dim[0]) == 0)) {
@@ -129,9 +183,9 @@ kl_value kl_call_dot(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
         return kl_bad(a->s);
     kl_value out = kl_rt(e, ae, r, dim, (kl_val){0}, a->s);
     if (kl_emitting(e)) {
-        kl_val args[3] = {kl_ir(e, &x), kl_ir(e, &y), kl_ir(e, &c)};
+        kl_val left = kl_ir(e, &x), right = kl_ir(e, &y), acc = kl_ir(e, &c);
         e->b.loc = a->s;
-        out.ir = kl_emit(&e->b, KL_OP_dot, kl_irtype(e, ae, r, dim), args, 3, (union kl_attr){0});
+        out.ir = dot_by(e, precision, left, right, acc);
     }
     return out;
 }

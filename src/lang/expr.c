@@ -138,8 +138,7 @@ enum kl_elem kl_eval_type(kl_elab *e, const kl_node *n, bool *ok)
     case KL_N_CALL:
         if (strcmp(n->name, "acc") == 0 && n->nkid == 1) {
             enum kl_elem el = kl_eval_type(e, n->kid[0], ok);
-            return *ok && el ? (kl_is_float(el) ? (el == KL_f64 ? KL_f64 : KL_f32) : KL_i32)
-                             : KL_elem_none;
+            return *ok && el ? (enum kl_elem)kl_elems[el].acc : KL_elem_none;
         }
         break;
     case KL_N_COND: {

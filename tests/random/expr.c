@@ -688,9 +688,11 @@ static const char *dot_text(struct gen *g, kiln_dtype t, struct shape s, int dep
     a.dim[n] = k;
     b.dim[m] = k;
     const char *x = expr(g, u, a, depth - 1), *y = expr(g, u, b, depth - 1);
+    static const char *const how[] = {"", "", ", .precision = tf32", ", .precision = tf32x3"};
+    const char *prec = u == KILN_F32 ? PICK(g, how) : "";
     if (chance(g, 50))
-        return FMT("dot(%s, %s)", x, y);
-    return FMT("dot(%s, %s, %s)", x, y, expr(g, t, s, depth - 1));
+        return FMT("dot(%s, %s%s)", x, y, prec);
+    return FMT("dot(%s, %s, %s%s)", x, y, expr(g, t, s, depth - 1), prec);
 }
 
 static const char *call_text(struct gen *g, kiln_dtype t, struct shape s, int depth)

@@ -247,6 +247,7 @@ static void fold(struct rprog *p, unsigned r, unsigned ty, unsigned len)
     p->specials = len % 2;
 }
 
+/* y is a plain product; of f32, z is one of tf32 numbers, or of three of them. */
 static void matrix(struct rprog *p, unsigned d, unsigned ty)
 {
     kiln_dtype t = types[ty].t, o = types[ty].promoted;
@@ -259,8 +260,8 @@ static void matrix(struct rprog *p, unsigned d, unsigned ty)
     line(p, "{");
     line(p, FMT("    auto t = dot(x0[0:%d][0:%d], x1[0:%d][0:%d]);", M, K, K, W));
     line(p, FMT("    y[0:%d][0:%d] = t;", M, W));
-    line(p, FMT("    z[0:%d][0:%d] = dot(x0[0:%d][0:%d], x1[0:%d][0:%d], t + 1);", M, W, M, K, K,
-                W));
+    line(p, FMT("    z[0:%d][0:%d] = dot(x0[0:%d][0:%d], x1[0:%d][0:%d], t + 1%s);", M, W, M, K, K,
+                W, t != KILN_F32 ? "" : d % 2 ? ", .precision = tf32" : ", .precision = tf32x3"));
     line(p, "}");
     array(p, "y", o, 2, M, W, true);
     array(p, "z", o, 2, M, W, true);

@@ -96,6 +96,17 @@ static double ref_fmod(double a, double b)
     return copysign(r, a);
 }
 
+/* 11 significant bits, by scaling: units of 2^(exponent - 10), of 2^-136 below the normal ones. */
+static uint64_t ref_tf32(enum kl_elem e, uint64_t v)
+{
+    double a = kl_elem_double(e, v);
+    if (isnan(a) || isinf(a) || a == 0)
+        return v;
+    int low = e == KL_f32 ? -126 : -1022, k = ilogb(a) < low ? low : ilogb(a);
+    double r = ldexp(round(ldexp(a, 10 - k)), k - 10); /* 2^128, too, becomes infinity */
+    return e == KL_f32 ? kl_f32_bits((float)r) : kl_f64_bits(r);
+}
+
 static uint64_t ref_flt(enum kl_op op, enum kl_elem e, uint64_t av, uint64_t bv, uint64_t cv)
 {
     bool f32 = e == KL_f32;
@@ -121,6 +132,7 @@ static uint64_t ref_flt(enum kl_op op, enum kl_elem e, uint64_t av, uint64_t bv,
     case KL_OP_trunc: fr = truncf(fa), r = trunc(a); break;
     case KL_OP_rint: fr = rintf(fa), r = rint(a); break;
     case KL_OP_round: fr = roundf(fa), r = round(a); break;
+    case KL_OP_tf32: return ref_tf32(e, av);
     case KL_OP_pow: fr = kl_pow_f32(fa, fb), r = kl_pow_f64(a, b); break;
     case KL_OP_fmod: r = ref_fmod(a, b), fr = (float)r; break;
     case KL_OP_copysign: {

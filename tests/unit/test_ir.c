@@ -312,6 +312,7 @@ static const char all_ops[] =
     "  %sin = sin %f : f32  %cos = cos.fast %f : f32  %log2 = log2 %f : f32\n"
     "  %log1p = log1p %f : f32  %expm1 = expm1 %f : f32  %pow = pow %f, %f : f32\n"
     "  %round = round %f : f32  %fmod = fmod %f, %f : f32  %copysign = copysign %f, %f : f32\n"
+    "  %tf32 = tf32 %f : f32\n"
     "  %umulhi = umulhi %n, %n : i64  %popcount = popcount %i : i32\n"
     "  %clz = clz %i : i32  %ctz = ctz %i : i32\n"
     "  %z = const 0 : i64  %one = const 1 : i64\n"

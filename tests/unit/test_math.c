@@ -52,7 +52,8 @@ static const char powx[] =
     F(log1p,   0x4a2d21c5b056213a, 0x223ea99b7cd791c2)   \
     F(expm1,   0x0ffffea41e567627, 0x7e141c7f5bd6021c)   \
     F(powx,    0xc412f311ce641adf, 0x2cce066a6a3a6aac)   \
-    F(round,   0x2e690c91794350de, 0xbe1c505efdf4d177)
+    F(round,   0x2e690c91794350de, 0xbe1c505efdf4d177)   \
+    F(tf32,    0xdba816105c754000, 0xbe8fd40000000000)
 
 #define F(name, h32, h64)                                                                    \
     static void inline32_##name(const float *x, float *y)                                    \
@@ -191,6 +192,8 @@ static void special_values(void **state)
     assert_true(signbit(kl_log1p_f32(-0.0f)) && kl_log1p_f64(-1) == -(double)INFINITY);
     assert_true(signbit(kl_expm1_f64(-0.0)) && kl_expm1_f32(-(float)INFINITY) == -1);
     assert_true(kl_pow_f32((float)NAN, 0) == 1 && kl_pow_f64(-2, 3) == -8);
+    assert_true(kl_tf32_f32(0x1.002p0f) == 0x1.004p0f && kl_tf32_f32(-0x1.ffep0f) == -2);
+    assert_true(kl_tf32_f32(0x1.fffp127f) == INFINITY && isnan(kl_tf32_f32(kl_bits_f32(0xffffffff))));
     assert_true(kl_round_f32(0x1.fffffep-2f) == 0 && kl_round_f64(-2.5) == -3);
     assert_true(kl_rsqrt_f32(-0.0f) == -(float)INFINITY && kl_rsqrt_f64(4) == 0.5);
 }
@@ -265,7 +268,7 @@ static void check_assembly(const struct build *b)
             packed = 0;
         } else if (*name && strstr(line, b->reg) &&
                    (strstr(line, "fmadd") || strstr(line, "sqrtp") || strstr(line, "vrnd") ||
-                    strstr(line, "roundp"))) {
+                    strstr(line, "roundp") || strstr(line, "padd"))) {
             packed++;
         } else if (*name && strstr(line, "\tcall")) {
             print_error("%s %s %s: %s", b->cc, b->march, name, line);
