@@ -37,6 +37,7 @@ static bool has_word(const char *text, const char *word)
 static const struct {
     const char *code, *why;
 } no_case[] = {
+    {"K0801", "all of the language that parses is there; for parts to come"},
     {"K1804", "needs a processor that lacks AVX2 and FMA"},
     {"K1807", "the CPU back end has no limit that a source of this version reaches"},
     {"K1817", "the back end keeps within its target's limits; only a smaller device meets it"},

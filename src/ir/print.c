@@ -230,7 +230,7 @@ static void put_operands(struct printer *p, kl_val v)
         put_memory(p, v);
         return;
     case KL_A_AUX:
-        kl_puts(p->b, " ");
+        kl_puts(p->b, in->nargs ? " " : "");
         put_args(p, v, 0, in->nargs);
         for (uint32_t i = 0; i < in->attr.aux.n; i++)
             kl_putf(p->b, "%s%lld", i ? ", " : " (", (long long)p->f->aux[in->attr.aux.at + i]);

@@ -519,18 +519,19 @@ static void read_operands(struct reader *r, struct pending *q)
         q->attr = q->x.attr;
         return;
     case KL_A_AUX: {
-        int64_t p[KL_MAX_DIMS];
-        uint32_t n = 0;
-        read_vals(r, &q->arg);
+        KL_VEC(int64_t) p = {0};
+        if (!is(r, "("))
+            read_vals(r, &q->arg);
         expect(r, "(");
-        while (r->kind == T_NUM && n < KL_MAX_DIMS) {
-            p[n++] = read_int(r);
+        while (r->kind == T_NUM && p.n < UINT16_MAX) {
+            int64_t x = read_int(r);
+            kl_push(r->f->a, &p, x);
             if (!accept(r, ","))
                 break;
         }
         expect(r, ")");
-        q->attr.aux.at = kl_aux_add(r->f, p, n);
-        q->attr.aux.n = (uint16_t)n;
+        q->attr.aux.at = kl_aux_add(r->f, p.v, p.n);
+        q->attr.aux.n = (uint16_t)p.n;
         return;
     }
     case KL_A_RED: {

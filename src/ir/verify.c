@@ -365,6 +365,20 @@ static bool check_shape(struct verifier *c, kl_val v)
     }
 }
 
+static bool check_table(struct verifier *c, kl_val v)
+{
+    const kl_fn *f = c->f;
+    const struct kl_ins *in = kl_in(f, v);
+    const struct kl_type *r = kl_type_of(f, v);
+    NEED(in->attr.aux.at + in->attr.aux.n <= f->naux, "has elements outside the pool");
+    NEED(r->rank && kl_numel(r) == in->attr.aux.n, "gives %s from %u constants", type_text(c, r), in->attr.aux.n);
+    for (uint32_t i = 0; i < in->attr.aux.n; i++) {
+        uint64_t bits = (uint64_t)f->aux[in->attr.aux.at + i];
+        NEED(kl_canon((enum kl_elem)r->elem, bits) == bits, "has bits that are not a %s", kl_elems[r->elem].name);
+    }
+    return true;
+}
+
 static bool check_dot(struct verifier *c, kl_val v)
 {
     const struct kl_type *a = arg_type(c, v, 0), *b = arg_type(c, v, 1), *acc = arg_type(c, v, 2);
@@ -616,6 +630,7 @@ static bool check_other(struct verifier *c, kl_val v)
         NEED(kl_canon((enum kl_elem)r->elem, in->attr.bits) == in->attr.bits,
              "has bits that are not a %s", kl_elems[r->elem].name);
         return true;
+    case KL_OP_table: return check_table(c, v);
     case KL_OP_param: return check_param(c, v);
     case KL_OP_program_id: case KL_OP_num_programs:
         NEED(in->attr.index >= 0 && in->attr.index < 3, "axis %lld", (long long)in->attr.index);

@@ -415,6 +415,15 @@ kl_value kl_tile_replace(kl_elab *e, kl_value t, const struct kl_access *acc, kl
 
 kl_value kl_index(kl_elab *e, const kl_node *n)
 {
+    const kl_sym *table = kl_table_named(e, n->kid[0]);
+    if (table) {
+        kl_value v;
+        struct kl_access *at = kl_tile_subscripts(e, &table->val, n);
+        if (at && kl_table_element(e, table, at, n->span, &v))
+            return v;
+        v = at ? kl_table_value(e, table, n->kid[0]->span) : kl_bad(n->span);
+        return v.kind == KL_V_TILE ? kl_tile_part(e, v, at, n->span) : kl_bad(n->span);
+    }
     kl_value base = kl_expr(e, n->kid[0]);
     if (base.kind == KL_V_ARRAY)
         return array_access(e, n, base.arr);

@@ -3,6 +3,32 @@
 
 /* ---- declarations ---- */
 
+bool kl_const_value(kl_elab *e, const kl_node *init, const kl_node *type, const char *name, kl_value *out)
+{
+    kl_value x = kl_rvalue(e, init);
+    if (x.kind != KL_V_TILE)
+        return false;
+    if (!x.konst || x.rank) {
+        kl_err(e, KL_K0306, init->span, "the value of the constexpr `%s` must be a constant", name);
+        return false;
+    }
+    if (!(type->kind == KL_N_TYPE && strcmp(type->name, "auto") == 0)) {
+        bool ok;
+        enum kl_elem el = kl_eval_type(e, type, &ok);
+        kl_value t = ok ? kl_move(e, x, el, KL_CONSTINIT, "the value") : kl_bad(init->span);
+        if (t.kind != KL_V_TILE)
+            return false;
+        /* an integer constant stays exact until used; a typed one gives its integer back */
+        if (el && kl_is_int(el) && t.known)
+            t = kl_int_of(el, t.bits, x.span);
+        else if (x.untyped && !x.known && el && kl_is_int(el))
+            t = x;
+        x = t;
+    }
+    *out = x;
+    return true;
+}
+
 static void declare_const(kl_elab *e, const kl_node *v, const kl_node *type)
 {
     kl_sym *s = NULL;
@@ -12,30 +38,13 @@ static void declare_const(kl_elab *e, const kl_node *v, const kl_node *type)
         s->val = kl_bad(v->span);
         return;
     }
-    if (v->nkid > 0 && v->kid[0])
-        kl_err(e, KL_K0801, v->kid[0]->span, "a constexpr tile is not yet supported");
-    kl_value x = kl_rvalue(e, v->kid[2]);
+    if (v->kid[0]) {
+        kl_declare_table(e, v, type);
+        return;
+    }
+    kl_value x = kl_bad(v->span);
+    kl_const_value(e, v->kid[2], type, v->name, &x);
     s = kl_sym_add(e, KL_S_CONST, v->name, v->name_span);
-    s->val = kl_bad(v->span);
-    if (x.kind != KL_V_TILE)
-        return;
-    if (!x.konst || x.rank) {
-        kl_err(e, KL_K0306, v->kid[2]->span, "the value of the constexpr `%s` must be a constant", v->name);
-        return;
-    }
-    if (!(type->kind == KL_N_TYPE && strcmp(type->name, "auto") == 0)) {
-        bool ok;
-        enum kl_elem el = kl_eval_type(e, type, &ok);
-        kl_value t = ok ? kl_move(e, x, el, KL_CONSTINIT, "the value") : kl_bad(v->span);
-        if (t.kind != KL_V_TILE)
-            return;
-        /* an integer constant stays exact until used; a typed one gives its integer back */
-        if (el && kl_is_int(el) && t.known)
-            t = kl_int_of(el, t.bits, x.span);
-        else if (x.untyped && !x.known && el && kl_is_int(el))
-            t = x;
-        x = t;
-    }
     s->val = x;
 }
 

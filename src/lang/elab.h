@@ -78,6 +78,12 @@ struct kl_access {
 
 enum { KL_S_VAR, KL_S_CONST, KL_S_TYPE, KL_S_ARRAY, KL_S_FUNC, KL_S_STRUCT };
 
+/* The elements of a constexpr tile in row-major order; v NULL: some are known to the second phase. */
+struct kl_table {
+    uint32_t n;
+    const kl_value *v;
+};
+
 typedef struct kl_sym {
     uint8_t kind, elem; /* TYPE: elem, 0 unknown */
     bool used, param, lib, isconst;
@@ -85,6 +91,7 @@ typedef struct kl_sym {
     kl_span decl;
     uint32_t var;         /* VAR: index in e->var; of a struct: of its first member, others follow */
     kl_value val;         /* CONST; VAR: its type and shape */
+    const struct kl_table *table; /* CONST: its elements, if it is a tile; val is the type */
     struct kl_arr *arr;
     kl_node *node;        /* FUNC; PARAM of the kernel; STRUCT */
     struct kl_scope *home; /* STRUCT: where its sizes and types are looked up */
@@ -288,6 +295,13 @@ void kl_struct_assign(kl_elab *e, uint32_t slot, const kl_value *v);
 kl_value kl_struct_read(kl_elab *e, uint32_t slot, const kl_value *type, kl_span s);
 kl_value kl_struct_select(kl_elab *e, kl_value c, kl_value a, kl_value b, kl_span s);
 static inline uint32_t kl_nslots(const kl_value *v) { return v->kind == KL_V_STRUCT ? v->st->n : 1; }
+
+/* ---- table.c: constexpr tiles ---- */
+/* The symbol if n names one; it counts as used. */
+const kl_sym *kl_table_named(kl_elab *e, const kl_node *n);
+kl_value kl_table_value(kl_elab *e, const kl_sym *s, kl_span span);
+/* The constant at constant subscripts that lie inside; false: they are not that. */
+bool kl_table_element(kl_elab *e, const kl_sym *s, const struct kl_access *acc, kl_span span, kl_value *out);
 
 /* ---- access.c ---- */
 kl_value kl_index(kl_elab *e, const kl_node *n);

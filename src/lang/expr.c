@@ -686,6 +686,8 @@ static kl_value name(kl_elab *e, const kl_node *n)
         return v;
     }
     case KL_S_CONST:
+        if (s->table)
+            return kl_table_value(e, s, n->span);
         v = s->val;
         v.span = n->span;
         return v;

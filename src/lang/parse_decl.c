@@ -135,7 +135,25 @@ kl_node *kl_p_misplaced_dims(kl_parser *p)
     return dims;
 }
 
-static kl_node *variable(kl_parser *p, kl_node *dims)
+/* { 1, 2 } or {{1, 2}, {3, 4}}: the elements of a constexpr tile, at the brace. */
+static kl_node *elements(kl_parser *p)
+{
+    kl_span open = p->tok.span;
+    kl_nodes kid = {0};
+    if (!kl_p_enter(p))
+        return kl_p_error(p, open);
+    kl_p_next(p);
+    while (!kl_p_at(p, KL_TK_RBRACE) && !p->panic) {
+        kl_push(p->a, &kid, kl_p_at(p, KL_TK_LBRACE) ? elements(p) : kl_p_expr(p, KL_P_VALUE));
+        if (!kl_p_accept(p, KL_TK_COMMA))
+            break;
+    }
+    kl_p_close(p, KL_TK_RBRACE, open);
+    kl_p_leave(p);
+    return kl_p_node(p, KL_N_BRACES, kl_span_join(open, p->prev), kid.v, kid.n);
+}
+
+static kl_node *variable(kl_parser *p, kl_node *dims, bool constant)
 {
     kl_span at;
     const char *name = kl_p_declared_name(p, "a variable", &at);
@@ -145,7 +163,7 @@ static kl_node *variable(kl_parser *p, kl_node *dims)
     kl_node *own = kl_p_dims(p);
     kl_node *kid[3] = {own ? own : dims, kl_p_strides(p), NULL};
     if (!p->panic && kl_p_accept(p, KL_TK_ASSIGN))
-        kid[2] = kl_p_expr(p, KL_P_VALUE);
+        kid[2] = constant && kid[0] && kl_p_at(p, KL_TK_LBRACE) ? elements(p) : kl_p_expr(p, KL_P_VALUE);
     kl_node *n = kl_p_node(p, KL_N_VAR, kl_span_join(at, p->prev), kid, 3);
     n->name = name;
     n->name_span = at;
@@ -160,7 +178,7 @@ kl_node *kl_p_variables(kl_parser *p, kl_span beg, uint16_t flags, kl_node *type
     kl_p_stars(p, "an array inside a function is `global T name[n] = &x[i];`");
     kl_node *dims = kl_p_misplaced_dims(p);
     do {
-        kl_node *v = variable(p, dims);
+        kl_node *v = variable(p, dims, flags & KL_NF_CONSTEXPR);
         if (v)
             kl_push(p->a, &kid, v);
     } while (!p->panic && kl_p_accept(p, KL_TK_COMMA));

@@ -165,7 +165,8 @@ static kl_node *braces(kl_parser *p)
     kl_span beg = p->tok.span;
     kl_p_soft(
         p, KL_K0125, beg,
-        "a tile has no initialiser in braces; fill it with one value, or compute it from range()");
+        "only a constexpr tile has an initialiser in braces; fill others with one value, or compute them from "
+        "range()");
     kl_p_skip_group(p);
     return kl_p_error(p, kl_span_join(beg, p->prev));
 }

@@ -22,7 +22,12 @@ void kl_while_loop(kl_elab *e, const kl_node *cond, const kl_node *step, const k
                    const char *what, bool isdo, kl_span loc);
 void kl_for(kl_elab *e, const kl_node *n);
 
+/* table.c */
+void kl_declare_table(kl_elab *e, const kl_node *v, const kl_node *type);
+
 /* decl.c */
+/* A constant of a declared type (`auto`: its own); false: reported. */
+bool kl_const_value(kl_elab *e, const kl_node *init, const kl_node *type, const char *name, kl_value *out);
 void kl_declare(kl_elab *e, const kl_node *n);
 void kl_assign(kl_elab *e, const kl_node *n);
 

@@ -212,6 +212,53 @@ kl_val kl_rule_extract_const(simp *s, kl_val v)
     return KL_NO;
 }
 
+/* A table of v's type, or a constant if all elements are equal. */
+static kl_val table_like(simp *s, kl_val v, const int64_t *bits, uint32_t n)
+{
+    uint32_t same = 1;
+    while (same < n && bits[same] == bits[0])
+        same++;
+    if (same == n)
+        return const_like(s, v, (uint64_t)bits[0]);
+    union kl_attr attr = {.aux = {.at = kl_aux_add(s->f, bits, n), .n = (uint16_t)n}};
+    return kl_make(s, v, KL_OP_table, kl_in(s->f, v)->type, NULL, 0, attr);
+}
+
+kl_val kl_rule_extract_table(simp *s, kl_val v)
+{
+    const struct kl_type *part = type_of(s, v), *whole = type_of(s, kl_op_arg(s, v, 0));
+    const struct kl_ins *in = kl_in(s->f, v), *x = kl_in(s->f, kl_op_arg(s, v, 0));
+    if (x->op != KL_OP_table || !part_inside(s, v, part))
+        return KL_NO;
+    uint32_t n = (uint32_t)kl_numel(part), at[KL_MAX_RANK] = {0};
+    int64_t *bits = kl_new_n(s->f->a, int64_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t place = 0;
+        uint32_t d = 0;
+        for (uint32_t k = 0; k < in->attr.access.n; k++) {
+            uint64_t first;
+            int64_t step = s->f->aux[in->attr.access.at + k];
+            kl_const_arg(s, v, 1 + k, &first);
+            place = place * whole->dim[k] + (int64_t)first + (step ? step * at[d++] : 0);
+        }
+        bits[i] = s->f->aux[x->attr.aux.at + (uint64_t)place];
+        for (uint32_t k = part->rank; k-- > 0 && ++at[k] == part->dim[k];)
+            at[k] = 0;
+    }
+    return table_like(s, v, bits, n);
+}
+
+kl_val kl_rule_reshape_table(simp *s, kl_val v)
+{
+    const struct kl_ins *x = kl_in(s->f, kl_op_arg(s, v, 0));
+    if (x->op != KL_OP_table)
+        return KL_NO;
+    uint32_t n = x->attr.aux.n;
+    int64_t *bits = kl_new_n(s->f->a, int64_t, n); /* the pool may move */
+    memcpy(bits, s->f->aux + x->attr.aux.at, n * sizeof *bits);
+    return table_like(s, v, bits, n);
+}
+
 kl_val kl_rule_insert_whole(simp *s, kl_val v)
 {
     kl_val x = kl_op_arg(s, v, 0), part = value_of_insert(s, v);

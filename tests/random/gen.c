@@ -142,8 +142,37 @@ static bool bundle(struct gen *g)
     return true;
 }
 
+/* { 1, 2 } or {{1, 2}, {3, 4}} */
+static const char *braces(struct gen *g, kiln_dtype t, struct shape s, int d)
+{
+    if (d == s.rank)
+        return literal(g, t);
+    const char *text = "{";
+    for (int i = 0; i < s.dim[d]; i++)
+        text = FMT("%s%s%s", text, i ? ", " : "", braces(g, t, s, d + 1));
+    return FMT("%s}", text);
+}
+
+/* A tile of constants. */
+static bool table(struct gen *g)
+{
+    struct shape s = random_shape(g, 1 + (int)below(g, 2));
+    if (g->nvar && chance(g, 50) && g->var[0].s.rank)
+        s = g->var[below(g, g->nvar)].s;
+    if (!s.rank || shape_numel(s) > 40)
+        return false;
+    kiln_dtype t = random_type(g, false);
+    const char *name = fresh(g, "w");
+    line(g, FMT("constexpr %s %s%s = %s;", NAME(t), name, dims_text(g, s),
+                chance(g, 90) ? braces(g, t, s, 0) : literal(g, t)));
+    declare(g, name, t, s, true);
+    return true;
+}
+
 static void declaration(struct gen *g)
 {
+    if (chance(g, 8) && table(g))
+        return;
     if (chance(g, 8) && view(g))
         return;
     if (chance(g, 20) && bundle(g))

@@ -317,7 +317,7 @@ static const char all_ops[] =
     "  %clz = clz %i : i32  %ctz = ctz %i : i32\n"
     "  %z = const 0 : i64  %one = const 1 : i64\n"
     "  %pid = program_id 2 : i64  %np = num_programs 1 : i64  %sms = num_sms : i64\n"
-    "  %iota = iota : i32[8]\n"
+    "  %iota = iota : i32[8]  %table = table (1, -2) : i32[2]\n"
     "  %vx = view %x, %z [%n, %n] stride [%n, %one] : array<f32,2>\n"
     "  %vy = view %y, %z [%n, %n] stride [%n, %one] : array<f32,2>\n"
     "  %vi = view %w, %z [%n] stride [%one] : array<i32,1>\n"

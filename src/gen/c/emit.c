@@ -431,6 +431,7 @@ static void put_head(struct gen *g, kl_buf *b, const char *symbol)
         if (g->val[v.id].live)
             put_param(g, b, (uint32_t)kl_in(f, v)->attr.index);
     }
+    kl_puts(b, kl_buf_str(&g->tables));
     for (uint32_t i = 0; i < g->size.n; i++) {
         kl_putf(b, "    const i32 n%u = (i32)p[%u];\n", i, f->nparam + g->extra.n);
         kl_push(g->a, &g->extra, g->size.v[i]);
@@ -458,7 +459,7 @@ static void put_head(struct gen *g, kl_buf *b, const char *symbol)
 
 void kl_c_emit(kl_buf *b, const kl_fn *f, const char *symbol, bool lines, kl_cinfo *out)
 {
-    struct gen g = {.f = f, .a = f->a, .lines = lines, .out.a = f->a, .indent = 2, .stems.a = f->a};
+    struct gen g = {.f = f, .a = f->a, .lines = lines, .out.a = f->a, .tables.a = f->a, .indent = 2, .stems.a = f->a};
     g.range = kl_ranges(f);
     g.val = kl_new_n(g.a, struct gval, f->nins);
     kl_c_plan(&g);

@@ -164,6 +164,8 @@ struct gen {
     kl_map stems; /* of names: how many there are */
     bool lines;   /* print #line */
     kl_span loc;  /* of what is being printed */
+    kl_buf tables;         /* definitions of tiles of constants */
+    KL_VEC(uint32_t) tabled; /* instructions that have one */
     KL_VEC(int64_t) extra;
     KL_VEC(int64_t) size; /* sizes that are variables n0, n1, ... */
     const char **pname;   /* names of parameters */

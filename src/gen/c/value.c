@@ -344,6 +344,35 @@ static const char *load_text(struct site *s, kl_val v, const struct map *m)
     return cond ? kl_printf(g->a, "%s ? %s : %s", cond, elem, fill) : elem;
 }
 
+/* An element of a tile of constants: a static array, of bits if they are floats, since a NaN is no
+ * constant expression. */
+static const char *table_text(struct site *s, kl_val v, const struct map *m)
+{
+    struct gen *g = s->g;
+    const struct kl_ins *in = kl_in(g->f, v);
+    const struct kl_type *t = kl_type_of(g->f, v);
+    enum kl_elem e = (enum kl_elem)t->elem, as = e == KL_f32 ? KL_u32 : e == KL_f64 ? KL_u64 : e;
+    const int64_t *bits = g->f->aux + in->attr.aux.at;
+    if (g->val[v.id].one)
+        return kl_c_const(g->a, e, (uint64_t)bits[0]);
+    uint32_t known = 0;
+    while (known < g->tabled.n && g->tabled.v[known] != v.id)
+        known++;
+    if (known == g->tabled.n) {
+        kl_push(g->a, &g->tabled, v.id);
+        kl_putf(&g->tables, "    static const %s table%u[%u] = {", kl_c_type(as), known, in->attr.aux.n);
+        for (uint32_t i = 0; i < in->attr.aux.n; i++)
+            kl_putf(&g->tables, "%s%s", i ? i % 8 ? ", " : ",\n        " : "",
+                    kl_c_const(g->a, as, (uint64_t)bits[i]));
+        kl_puts(&g->tables, "};\n");
+    }
+    struct ix lin = kl_c_linear(t->rank, t->dim, m);
+    const char *x = kl_printf(g->a, "table%u[%s]", known, ix_text(s, &lin, true));
+    return as == e           ? x
+           : e == KL_f32     ? kl_printf(g->a, "kl_bitcast_f32_u32(%s)", x)
+                             : kl_printf(g->a, "kl_bitcast_f64_u64(%s)", x);
+}
+
 const char *kl_c_condition(const struct site *s, const struct acc *acc)
 {
     bool inner = s->rank && acc->level == s->rank;
@@ -402,6 +431,7 @@ static const char *expr(struct site *s, kl_val v, const struct map *m)
     case KL_OP_const:
         return kl_c_const(g->a, (enum kl_elem)kl_type_of(g->f, v)->elem, in->attr.bits);
     case KL_OP_iota: return ix_text(s, &m->x[0], false);
+    case KL_OP_table: return table_text(s, v, m);
     case KL_OP_load: return load_text(s, v, m);
     case KL_OP_extract:
         if (!kl_c_static_part(g->f, v) || g->val[v.id].one)

@@ -75,6 +75,7 @@ static bool is_fixed(struct placer *p, kl_val v)
     switch (in->op) {
     case KL_OP_const:
     case KL_OP_iota:
+    case KL_OP_table:
     case KL_OP_num_programs:
     case KL_OP_num_sms: return true;
     case KL_OP_param: return in->blk.id == KL_BODY.id;

@@ -70,6 +70,11 @@ static bool preset(struct planner *p, kl_val v)
         for (uint32_t i = 0; i < t->dim[0]; i++)
             ((kl_m_i32 *)out)[i] = (int32_t)i;
         return true;
+    case KL_OP_table:
+        for (uint32_t i = 0; i < in->attr.aux.n; i++)
+            kl_elem_store((enum kl_elem)t->elem, (char *)out + i * elem_bytes(t),
+                          (uint64_t)p->f->aux[in->attr.aux.at + i]);
+        return true;
     default: return false;
     }
     char one[8];

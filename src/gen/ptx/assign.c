@@ -418,6 +418,7 @@ static bool crosses(const kl_fn *f)
         case KL_OP_num_programs:
         case KL_OP_num_sms:
         case KL_OP_iota:
+        case KL_OP_table:
         case KL_OP_view:
         case KL_OP_broadcast:
         case KL_OP_reshape: /* shape.c and convert.c tell where these do cross */

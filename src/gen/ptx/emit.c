@@ -118,6 +118,7 @@ static void ins(struct pgen *g, kl_val v)
     case KL_OP_argmin: kl_px_reduce(g, v); break;
     case KL_OP_scan: kl_px_scan(g, v); break;
     case KL_OP_dot: kl_px_dot(g, v); break;
+    case KL_OP_table: kl_px_table(g, v); break;
     case KL_OP_for:
     case KL_OP_while:
     case KL_OP_if: kl_px_flow(g, v); break;
@@ -298,7 +299,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     struct pgen gen = {.f = f, .a = f->a, .o = o, .out = out, .no_cluster = no_cluster}, *g = &gen;
     const struct target *t = find_target(f, o->arch);
     kl_buf head = {.a = f->a};
-    g->pro.a = g->body.a = f->a;
+    g->pro.a = g->body.a = g->data.a = f->a;
     g->cache.a = f->a;
     g->to = &g->body;
     g->shared_max = t->shared;
@@ -368,6 +369,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
         }
         kl_puts(b, "\"\n");
     }
+    kl_puts(b, kl_buf_str(&g->data));
     kl_puts(b, head.s);
     kl_putf(b, ".maxntid %u, 1, 1\n.maxnreg %u\n", g->threads, register_limit(g));
     if (g->clog2)

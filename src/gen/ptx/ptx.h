@@ -58,6 +58,8 @@ struct pgen {
     const char *entry;
     kl_buf pro, body;     /* what is computed once; the programs */
     kl_buf *to;
+    kl_buf data;          /* tables, before the entry */
+    uint32_t ntable;
     uint32_t nreg[CL_N], nlabel;
     uint32_t warps, wlog2, threads;
     uint32_t ctas, clog2;  /* of a cluster; 1 and 0: none */
@@ -233,6 +235,7 @@ const kl_layout *kl_px_project(struct pgen *g, const kl_layout *l, const struct 
 opnd kl_px_put_tile(struct pgen *g, kl_val v, uint32_t *which);
 opnd kl_px_get_if(struct pgen *g, enum cls c, opnd addr, int64_t off, opnd p); /* else zero */
 opnd kl_px_live(struct pgen *g, const kl_layout *l, uint32_t reg); /* NULL: in every thread */
+void kl_px_table(struct pgen *g, kl_val v); /* table.c */
 void kl_px_dot(struct pgen *g, kl_val v);
 const kl_layout *kl_px_dot_layout(struct pgen *g, const struct kl_type *t);
 void kl_px_flow(struct pgen *g, kl_val v);
