@@ -86,7 +86,7 @@ union kl_attr {
     struct { uint32_t at; uint16_t n; uint16_t pad; } aux;
     struct { uint16_t op; uint8_t axis, pad; } red;
     struct { kl_blk blk; uint8_t axis, commutative; } redfn;
-    struct { kl_blk blk; uint32_t unroll; } loop;      /* unroll: 0 default, 1 all, n */
+    struct { kl_blk blk; uint32_t unroll : 20, pipeline : 12; } loop; /* unroll: 0 default, 1 all, n */
     kl_blk blk[2];                                     /* while, if */
     struct { uint32_t index; kl_val of; } result;
 };

@@ -252,6 +252,8 @@ static void put_operands(struct printer *p, kl_val v)
         put_args(p, v, 0, 3);
         if (in->attr.loop.unroll)
             kl_putf(p->b, " unroll %u", in->attr.loop.unroll);
+        if (in->attr.loop.pipeline)
+            kl_putf(p->b, " pipeline %u", in->attr.loop.pipeline);
         if (in->nargs > 3) {
             kl_puts(p->b, " carry ");
             put_args(p, v, 3, in->nargs);

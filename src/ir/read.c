@@ -555,7 +555,9 @@ static void read_operands(struct reader *r, struct pending *q)
         if (q->arg.v.n != 3)
             fail(r, "a loop has lo, hi, step");
         if (accept(r, "unroll"))
-            q->attr.loop.unroll = read_u32(r, UINT32_MAX);
+            q->attr.loop.unroll = read_u32(r, (1u << 20) - 1) & ((1u << 20) - 1);
+        if (accept(r, "pipeline"))
+            q->attr.loop.pipeline = read_u32(r, (1u << 12) - 1) & ((1u << 12) - 1);
         if (accept(r, "carry"))
             read_vals(r, &q->arg);
         q->attr.loop.blk = kl_blk_new(r->f);

@@ -12,7 +12,7 @@
 
 #include "lang/lang.h"
 
-enum { KL_MAX_REGIONS = 200, KL_MAX_NESTED = 3000 };
+enum { KL_MAX_REGIONS = 200, KL_MAX_NESTED = 3000, KL_MAX_PIPELINE = 4095 };
 
 typedef struct kl_dim {
     uint32_t n;   /* > 0: known */

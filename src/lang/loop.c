@@ -306,8 +306,8 @@ static bool stable(kl_elab *e, const kl_node *n, const kl_node *body)
 }
 
 /* A for that the IR can count: its variable is declared here, is changed by the step
- * alone, and the bound does not change.  Gives the step's amount. */
-static bool counted(kl_elab *e, const kl_node *n, int64_t *step)
+ * alone, and the bound does not change.  Gives the step's amount; later: the second phase knows it. */
+static bool counted(kl_elab *e, const kl_node *n, int64_t *step, bool *later)
 {
     const kl_node *init = n->kid[0], *cond = n->kid[1], *inc = n->kid[2], *body = n->kid[3];
     if (!init || init->kind != KL_N_DECL || init->nkid != 2 || !cond || cond->kind != KL_N_BINARY ||
@@ -330,6 +330,7 @@ static bool counted(kl_elab *e, const kl_node *n, int64_t *step)
                      ? kl_bad(inc->span)
                      : kl_rvalue(e, inc->kid[1]);
     e->quiet--;
+    *later = v.kind == KL_V_TILE && v.konst && !v.known && !v.rank;
     if (v.kind != KL_V_TILE || !v.konst || !v.known || v.dec || v.rank)
         return false;
     *step = kl_wide(&v) > INT64_MAX ? 0 : kl_const_i64(&v);
@@ -377,9 +378,10 @@ static void count_loop(kl_elab *e, const kl_node *n, kl_sym *var, int64_t step)
     kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, out, c.var.n, (union kl_attr){0});
     kl_leave_block(e, saved);
     uint32_t unroll = n->flags & KL_NF_UNROLL ? (n->ival ? (uint32_t)n->ival : 1) : 0;
+    uint32_t pipeline = n->flags & KL_NF_PIPELINE ? (n->ival < KL_MAX_PIPELINE ? (uint32_t)n->ival : KL_MAX_PIPELINE) : 0;
     e->b.loc = n->span;
     kl_val op = kl_emit(&e->b, KL_OP_for, (kl_typ){0}, args, c.var.n + 3,
-                        (union kl_attr){.loop = {.blk = bb, .unroll = unroll}});
+                        (union kl_attr){.loop = {.blk = bb, .unroll = unroll & 0xfffffu, .pipeline = pipeline & 0xfffu}});
     leave_loop(e, &c, before, nv, op, args + 3);
 }
 
@@ -395,7 +397,8 @@ void kl_for(kl_elab *e, const kl_node *n)
                       : NULL;
     bool typed = var && var->kind == KL_S_VAR && !var->val.rank && e->var.v[var->var].def == KL_DEF &&
                  (var->val.elem == KL_i32 || var->val.elem == KL_i64);
-    if (typed && counted(e, n, &step)) {
+    bool later = var && var->kind == KL_S_VAR && !var->val.elem; /* whether it is counted */
+    if (typed && counted(e, n, &step, &later)) {
         int mode = e->mode; /* the bound must be a signed integer: look without emitting */
         bool trial = e->trial;
         e->trial |= mode == KL_LOWER;
@@ -405,6 +408,7 @@ void kl_for(kl_elab *e, const kl_node *n)
         e->quiet--;
         e->trial = trial;
         e->mode = mode == KL_LOWER ? KL_LOWER : KL_CHECK;
+        later = hi.kind != KL_V_TILE || (!hi.elem && !hi.untyped);
         if (hi.kind == KL_V_TILE && !hi.dec &&
             (hi.untyped || (kl_is_int((enum kl_elem)hi.elem) &&
                             kl_elems[kl_elems[hi.elem].acc].kind == KL_KIND_SINT))) {
@@ -415,6 +419,9 @@ void kl_for(kl_elab *e, const kl_node *n)
             return;
         }
     }
+    if (n->flags & (KL_NF_UNROLL | KL_NF_PIPELINE) && e->mode == KL_CHECK && !e->trial && !later)
+        kl_err(e, KL_K0209, n->name_span, "this loop is not counted, so `#pragma %s` has no effect on it",
+               n->flags & KL_NF_UNROLL ? "unroll" : "pipeline");
     kl_while_loop(e, n->kid[1], n->kid[2], n->kid[3], "for", false, n->span);
     kl_scope_pop(e);
     e->var.n = nvar;

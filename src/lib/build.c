@@ -166,7 +166,8 @@ static const char *cpu_of(struct build *b, kl_fn *f, bool v4)
     kl_cinfo info = {0};
     kl_buf t = {.a = b->a}, x = {.a = b->a};
     static const char head[] = "__attribute__((visibility(\"default\")))\n";
-    kl_run_passes(f, &p, NULL);
+    const struct kl_target target = {.fused = true};
+    kl_run_passes(f, &p, &target);
     kl_c_emit(&t, f, "KILN_KERNEL", false, &info);
     const char *s = kl_buf_str(&t);
     KL_CHECK(&b->c->env, strncmp(s, head, sizeof head - 1) == 0);

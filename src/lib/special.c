@@ -178,7 +178,8 @@ static kiln_status lower(struct kl_call *c, void *arg)
     if (!f)
         return KILN_E_COMPILE;
     const kl_pipeline p = {.level = ctx->opt.opt_level ? ctx->opt.opt_level : 2};
-    kl_run_passes(f, &p, NULL);
+    const struct kl_target target = {.fused = s->info.device == KILN_DEVICE_CPU};
+    kl_run_passes(f, &p, &target);
     s->fn = f;
     s->nslot = f->nparam;
     s->slot = kl_new_n(&s->a, struct kl_slotref, f->nparam + 1);

@@ -44,7 +44,8 @@ static kiln_status emit(struct kl_call *c, void *arg)
                            .stop_after = o->stop_after,
                            .print_after = ir ? o->print_after : NULL,
                            .out = &e->out};
-    kl_run_passes(f, &p, NULL);
+    const struct kl_target target = {.fused = strcmp(o->stage, "c") == 0};
+    kl_run_passes(f, &p, &target);
     if (ir) {
         kl_ir_print(&e->out, f);
     } else if (strcmp(o->stage, "ptx") == 0) {

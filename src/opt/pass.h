@@ -4,7 +4,10 @@
 
 #include "ir/ir.h"
 
-struct kl_target; /* what a back end asks for; NULL: none in particular */
+/* What a back end asks for; NULL: none in particular. */
+struct kl_target {
+    bool fused; /* a load is a part of its use: none is done early */
+};
 
 /* true: changed something.  The driver checks the claim in checked mode. */
 typedef bool kl_pass_fn(kl_fn *f, const struct kl_target *t);

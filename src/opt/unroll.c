@@ -84,7 +84,7 @@ static void partly(struct unroll *u, kl_val v, uint32_t n, uint64_t trips, kl_va
     for (uint32_t i = 0; i < c.n; i++)
         now[i] = kl_block_param(&inner, kl_in(f, val[i])->type);
     kl_build outer = {.f = f, .blk = in.blk, .before = v, .loc = in.loc};
-    union kl_attr attr = {.loop = {.blk = blk, .unroll = 0}};
+    union kl_attr attr = {.loop = {.blk = blk}};
     kl_val loop = kl_emit(&outer, KL_OP_for, (kl_typ){0}, arg, c.n + 3, attr);
     kl_val yield = kl_emit(&inner, KL_OP_yield, (kl_typ){0}, NULL, 0, (union kl_attr){0});
     for (uint32_t k = 0; k < n; k++) {

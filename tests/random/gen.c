@@ -316,10 +316,35 @@ static void loop_body(struct gen *g)
     g->loops--;
 }
 
+/* A variable that a loop may load some trips ahead: its place follows from the loop's variable. */
+static void early_load(struct gen *g, const char *i)
+{
+    const struct rprog *p = g->p;
+    if (!g->arrays || !p->narray)
+        return;
+    unsigned a = below(g, p->narray);
+    const struct rarray *x = &p->array[a];
+    bool shared = x->written || !x->given || x->alias >= 0 || g->bounded[a];
+    for (unsigned k = 0; k < p->narray; k++)
+        shared |= p->array[k].alias == (int)a;
+    if (shared)
+        return;
+    struct shape s = {1, {1 + (int)below(g, 12)}};
+    const char *name = fresh(g, "v"), *at = x->name;
+    for (int d = 0; d + 1 < x->rank; d++)
+        at = FMT("%s[%s]", at, chance(g, 50) ? "0" : i);
+    at = FMT("%s[%s * %u:%d]", at, i, below(g, 5), s.dim[0]);
+    if (chance(g, 40))
+        at = FMT("load(%s, %s, .mask = range(%d) + %s < %u)", at, literal(g, x->t), s.dim[0], i, below(g, 20));
+    line(g, FMT("auto %s = %s;", name, at));
+    declare(g, name, x->t, s, false);
+}
+
 static void loop(struct gen *g)
 {
     const char *i = fresh(g, "j");
     unsigned mark, kind = below(g, 12), trips = 1 + below(g, 5);
+    bool ahead = false;
     if (kind < 2) { /* while, do: the counter moves first, so that continue cannot hang */
         line(g, FMT("i32 %s = 0;", i));
         declare(g, i, KILN_I32, SCALAR, true);
@@ -337,6 +362,10 @@ static void loop(struct gen *g)
         unsigned n = 2 + below(g, 3);
         line(g, FMT("#pragma unroll %u", n));
         trips += n;
+    } else if (chance(g, 25)) { /* more than a few trips, so that it is not unrolled */
+        line(g, FMT("#pragma pipeline(%u)", 1 + below(g, 4)));
+        ahead = true;
+        trips += chance(g, 50) ? 5 + below(g, 8) : 0;
     }
     kiln_dtype t = chance(g, 70) ? KILN_I64 : KILN_I32;
     const char *ty = NAME(t);
@@ -367,6 +396,8 @@ static void loop(struct gen *g)
     mark = g->nvar;
     g->depth++;
     declare(g, i, t, SCALAR, true);
+    if (ahead)
+        early_load(g, i);
     loop_body(g);
     scope_close(g, mark);
     line(g, "}");

@@ -1093,7 +1093,7 @@ static void random_control(kl_build *b, struct pool *p, uint32_t depth)
         arg[2] = kl_cst_i64(b, 1 + rnd(3));
         arg[3] = pick(b, p, e[0]);
         arg[4] = pick(b, p, e[1]);
-        union kl_attr at = {.loop = {.blk = own[0], .unroll = rnd(3)}};
+        union kl_attr at = {.loop = {.blk = own[0], .unroll = rnd(3) & 3, .pipeline = rnd(3) & 3}};
         v = kl_emit(b, KL_OP_for, (kl_typ){0}, arg, 5, at);
     } else {
         arg[0] = pick(b, p, KL_bool);

@@ -417,7 +417,7 @@ static kl_val g_control(struct gen *g)
     }
     union kl_attr at = {.blk = {own[0], own[1]}};
     if (op == KL_OP_for)
-        at = (union kl_attr){.loop = {.blk = own[0], .unroll = rnd(3)}};
+        at = (union kl_attr){.loop = {.blk = own[0], .unroll = rnd(3) & 3, .pipeline = rnd(3) & 3}};
     kl_val v = emit(g, op, (kl_typ){0}, arg, n, at);
     for (uint32_t i = 0; i < (op == KL_OP_for ? 1u : 2u); i++) {
         struct gen *in = inner(g, own[i]);
