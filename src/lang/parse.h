@@ -181,6 +181,7 @@ bool kl_p_at_struct_decl(kl_parser *p);
 kl_node *kl_p_struct_decl(kl_parser *p);
 kl_node *kl_p_static_assert(kl_parser *p);
 /* ( condition, "text" ) of requires and static_assert, behind the word. */
+kl_node *kl_p_literal(kl_parser *p, kl_node *type, kl_span beg); /* of a struct, at the brace */
 kl_node *kl_p_claim(kl_parser *p, enum kl_node_kind kind, kl_span word);
 
 /* ---- parse_kernel.c ---- */

@@ -153,7 +153,17 @@ static kl_node *elements(kl_parser *p)
     return kl_p_node(p, KL_N_BRACES, kl_span_join(open, p->prev), kid.v, kid.n);
 }
 
-static kl_node *variable(kl_parser *p, kl_node *dims, bool constant)
+/* What stands behind the `=`: braces are the elements of a constexpr tile, or a struct's members. */
+static kl_node *initialiser(kl_parser *p, kl_node *type, const kl_node *dims, bool constant)
+{
+    if (!kl_p_at(p, KL_TK_LBRACE))
+        return kl_p_expr(p, KL_P_VALUE);
+    if (type && type->flags & KL_NF_STRUCT && !dims)
+        return kl_p_literal(p, type, p->tok.span);
+    return constant && dims ? elements(p) : kl_p_expr(p, KL_P_VALUE);
+}
+
+static kl_node *variable(kl_parser *p, kl_node *type, kl_node *dims, bool constant)
 {
     kl_span at;
     const char *name = kl_p_declared_name(p, "a variable", &at);
@@ -163,7 +173,7 @@ static kl_node *variable(kl_parser *p, kl_node *dims, bool constant)
     kl_node *own = kl_p_dims(p);
     kl_node *kid[3] = {own ? own : dims, kl_p_strides(p), NULL};
     if (!p->panic && kl_p_accept(p, KL_TK_ASSIGN))
-        kid[2] = constant && kid[0] && kl_p_at(p, KL_TK_LBRACE) ? elements(p) : kl_p_expr(p, KL_P_VALUE);
+        kid[2] = initialiser(p, type, kid[0], constant);
     kl_node *n = kl_p_node(p, KL_N_VAR, kl_span_join(at, p->prev), kid, 3);
     n->name = name;
     n->name_span = at;
@@ -178,7 +188,7 @@ kl_node *kl_p_variables(kl_parser *p, kl_span beg, uint16_t flags, kl_node *type
     kl_p_stars(p, "an array inside a function is `global T name[n] = &x[i];`");
     kl_node *dims = kl_p_misplaced_dims(p);
     do {
-        kl_node *v = variable(p, dims, flags & KL_NF_CONSTEXPR);
+        kl_node *v = variable(p, type, dims, flags & KL_NF_CONSTEXPR);
         if (v)
             kl_push(p->a, &kid, v);
     } while (!p->panic && kl_p_accept(p, KL_TK_COMMA));

@@ -165,14 +165,14 @@ static kl_node *braces(kl_parser *p)
     kl_span beg = p->tok.span;
     kl_p_soft(
         p, KL_K0125, beg,
-        "only a constexpr tile has an initialiser in braces; fill others with one value, or compute them from "
+        "of tiles only constexpr ones have an initialiser in braces; fill others with one value, or compute them from "
         "range()");
     kl_p_skip_group(p);
     return kl_p_error(p, kl_span_join(beg, p->prev));
 }
 
-/* (struct name){ a, b }, at the brace. */
-static kl_node *literal(kl_parser *p, kl_node *type, kl_span beg)
+/* (struct name){ a, b }, at the brace; also struct name x = { a, b }. */
+kl_node *kl_p_literal(kl_parser *p, kl_node *type, kl_span beg)
 {
     kl_span open = p->tok.span;
     kl_nodes kid = {0};
@@ -239,7 +239,7 @@ static kl_node *parenthesis(kl_parser *p)
     if (kl_p_at(p, KL_TK_LBRACE)) {
         if (!(t->flags & KL_NF_STRUCT))
             return braces(p);
-        return literal(p, t, open);
+        return kl_p_literal(p, t, open);
     }
     if (!begins_operand(p)) {
         t->span = kl_span_join(open, p->prev);

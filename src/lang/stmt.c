@@ -433,9 +433,10 @@ static kl_value returned(kl_elab *e, struct kl_fctx *fx, kl_value v)
             v = kl_struct_fit(e, v, &fx->ret_type, "the value returned");
         return v;
     }
+    bool later = fx->ret_type.kind == KL_V_TILE && !fx->ret_type.untyped && (fx->has_value || fx->ret);
     if (fx->ret_elem)
         v = kl_move(e, v, (enum kl_elem)fx->ret_elem, KL_MOVE, "the value returned");
-    else
+    else if (!later) /* a later constant takes the type of the first return */
         v = v.kind == KL_V_TILE && v.untyped && v.konst && !fx->ret ? v : kl_concrete(e, v);
     if (v.kind != KL_V_TILE)
         return v;
