@@ -262,10 +262,16 @@ KILN_API kiln_status kiln_nn_sort(kiln_nn *nn, kiln_stream *s, const kiln_tensor
 
 /* ---- matrix products ---- */
 
+/* How f32 is multiplied: as it is; rounded to 11 bits (tf32); as three such products, nearly as
+ * exact as f32.  docs/language.md has the bounds.  Floats of 16 bits are not changed by it. */
+typedef enum kiln_nn_precision {
+    KILN_NN_IEEE = 0, KILN_NN_TF32 = 1, KILN_NN_TF32X3 = 2
+} kiln_nn_precision;
 typedef struct kiln_nn_epilogue { /* all zero: none; NULL may be passed for it */
     const kiln_tensor *bias;      /* [N] */
     const kiln_tensor *residual;  /* as c, added last */
     kiln_nn_activation act;
+    kiln_nn_precision precision;  /* of the products */
 } kiln_nn_epilogue;
 /* c = act(alpha a b + beta c0 + bias) + residual.  c: [M][N] or [Z][M][N]; a: [M][K] or [Z][M][K];
  * b: [K][N] or [Z][K][N]; c0: as c, or NULL.  Any strides: a transposed operand is a tensor whose

@@ -17,6 +17,14 @@ static void activation(struct nn *c, const int8_t *of, kiln_nn_activation act)
         kl_nn_int(c, "ACT", of[act]);
 }
 
+static void precision(struct nn *c, kiln_nn_precision p)
+{
+    if ((unsigned)p > KILN_NN_TF32X3)
+        kl_nn_fail(c, "%d is no precision", (int)p);
+    else
+        kl_nn_int(c, "MODE", p);
+}
+
 void kl_nn_gemm_act(struct nn *c, kiln_nn_activation act)
 {
     activation(c, gemm_act, act);
@@ -83,6 +91,7 @@ kiln_status kiln_nn_gemm(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c_, con
     if (c_)
         kl_nn_type(&c, "U", c_->dtype);
     activation(&c, gemm_act, e->act);
+    precision(&c, e->precision);
     kl_nn_launch(&c, "gemm");
     return kl_nn_end(&c);
 }
@@ -127,6 +136,7 @@ kiln_status kiln_nn_gemm_split(kiln_nn *nn, kiln_stream *s, const kiln_tensor *c
     kl_nn_need(&c, "a", "a", a, 2);
     kl_nn_need(&c, "b", "b", b, 2);
     kl_nn_int(&c, "parts", parts);
+    precision(&c, e->precision);
     kl_nn_work(&c, "partial", work, work_bytes, kl_nn_acc(a->dtype), 3, shape, a);
     kl_nn_launch(&c, "gemm_split");
     kl_nn_next(&c);

@@ -134,6 +134,7 @@ static void test_nn(void **state)
 {
     static const struct member all[] = {
         SIZE(kiln_nn_epilogue, 24),    AT(kiln_nn_epilogue, act, 16),
+        AT(kiln_nn_epilogue, precision, 20),
         SIZE(kiln_nn_conv, 72),        AT(kiln_nn_conv, groups, 48),
         AT(kiln_nn_conv, bias, 56),    AT(kiln_nn_conv, act, 64),
         SIZE(kiln_nn_pool_params, 72), AT(kiln_nn_pool_params, mean, 48),

@@ -313,6 +313,25 @@ static void products(void **state)
                     NEAR(c->v[i], act_of(KILN_NN_SILU, t) + (double)r->v[i], i);
                 }
         guarded(c);
+        /* products of tf32: within their bound, and not those of f32 */
+        struct arr *c3 = OUT(3, Z, M, N), *c1 = OUT(3, Z, M, N), *f = OUT(3, Z, M, N);
+        kiln_nn_epilogue one = {.precision = KILN_NN_TF32}, three = {.precision = KILN_NN_TF32X3};
+        GOOD(kiln_nn_gemm(NN, NULL, &f->t, &a->t, &b->t, 1, NULL, 0, NULL, &d));
+        GOOD(kiln_nn_gemm(NN, NULL, &c1->t, &a->t, &b->t, 1, NULL, 0, &one, &d));
+        GOOD(kiln_nn_gemm(NN, NULL, &c3->t, &a->t, &b->t, 1, NULL, 0, &three, &d));
+        int off = 0;
+        for (int i = 0; i < Z * M * N; i++) {
+            double size = 0;
+            for (int k = 0; k < K; k++)
+                size += fabs((double)a->v[i / M / N * M * K + (flip ? k * M + i / N % M : i / N % M * K + k)] *
+                             (double)b->v[(i / M / N * K + k) * N + i % N]);
+            double e1 = fabs((double)c1->v[i] - (double)f->v[i]), e3 = fabs((double)c3->v[i] - (double)f->v[i]);
+            assert_true(e1 <= 0x1p-9 * size && e3 <= 0x1p-18 * size);
+            off += e1 > 0x1p-16 * size;
+        }
+        assert_true(off > Z * M * N / 2);
+        one.precision = (kiln_nn_precision)3;
+        BAD("3 is no precision", kiln_nn_gemm(NN, NULL, &f->t, &a->t, &b->t, 1, NULL, 0, &one, &d));
         BAD("b has 1 axes",
             (b->t.ndim = 1, kiln_nn_gemm(NN, NULL, &c->t, &a->t, &b->t, 1, NULL, 0, NULL, &d)));
     }
