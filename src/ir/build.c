@@ -60,7 +60,10 @@ static union kl_attr clean_attr(const struct kl_opinfo *row, union kl_attr attr,
         r.redfn.blk = attr.redfn.blk, r.redfn.axis = attr.redfn.axis;
         r.redfn.commutative = attr.redfn.commutative;
         break;
-    case KL_A_LOOP: r.loop.blk = attr.loop.blk, r.loop.unroll = attr.loop.unroll, r.loop.pipeline = attr.loop.pipeline; break;
+    case KL_A_LOOP:
+        r.loop.blk = attr.loop.blk;
+        r.loop.unroll = attr.loop.unroll, r.loop.pipeline = attr.loop.pipeline;
+        break;
     case KL_A_BLOCKS: r.blk[0] = attr.blk[0], r.blk[1] = attr.blk[1]; break;
     case KL_A_RESULT: r.result.index = attr.result.index, r.result.of = attr.result.of; break;
     }

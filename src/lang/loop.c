@@ -378,10 +378,11 @@ static void count_loop(kl_elab *e, const kl_node *n, kl_sym *var, int64_t step)
     kl_emit(&e->b, KL_OP_yield, (kl_typ){0}, out, c.var.n, (union kl_attr){0});
     kl_leave_block(e, saved);
     uint32_t unroll = n->flags & KL_NF_UNROLL ? (n->ival ? (uint32_t)n->ival : 1) : 0;
-    uint32_t pipeline = n->flags & KL_NF_PIPELINE ? (n->ival < KL_MAX_PIPELINE ? (uint32_t)n->ival : KL_MAX_PIPELINE) : 0;
+    uint64_t pipeline = n->flags & KL_NF_PIPELINE ? n->ival : 0;
+    pipeline = pipeline < KL_MAX_PIPELINE ? pipeline : KL_MAX_PIPELINE;
+    union kl_attr attr = {.loop = {.blk = bb, .unroll = unroll & 0xfffffu, .pipeline = pipeline & 0xfffu}};
     e->b.loc = n->span;
-    kl_val op = kl_emit(&e->b, KL_OP_for, (kl_typ){0}, args, c.var.n + 3,
-                        (union kl_attr){.loop = {.blk = bb, .unroll = unroll & 0xfffffu, .pipeline = pipeline & 0xfffu}});
+    kl_val op = kl_emit(&e->b, KL_OP_for, (kl_typ){0}, args, c.var.n + 3, attr);
     leave_loop(e, &c, before, nv, op, args + 3);
 }
 
