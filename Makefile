@@ -1,5 +1,6 @@
 # make [O=dir] [V=1] [DEBUG=1] [SAN=address,undefined] [WERROR=1] [CC=clang]
-# make demo | check | check-random [N= SEED=] | check-ulp | check-build | golden | bench | lint
+# make demo | check | check-random [N= SEED=] | check-ulp | check-build | check-model
+#      | check-occupancy | golden | bench | lint
 # make install [DESTDIR= PREFIX= LIBDIR=] | uninstall | man | completions | clean
 O          ?= build
 PREFIX     ?= /usr/local
@@ -120,6 +121,9 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
 $(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph: | $(FAKECUDA)
+# The toolkit's own rule, where it is installed.
+CUDA_HOME ?= /usr/local/cuda
+$(O)/tests/unit/test_occupancy.o: KL_CPPFLAGS += $(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-isystem $(CUDA_HOME)/include)
 
 tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
@@ -148,6 +152,8 @@ check-build: all tests
 	$(O)/tests/aot-check --cc "cc -DKL_CPU_LEVEL=3 -DKL_NO_V4" --every 3 kernels/*.kiln
 	LD_LIBRARY_PATH=$(O)/tests/fakecuda $(O)/tests/aot-check --cuda --cc "cc -DKL_NO_V4" kernels/*.kiln
 	sh tests/aot/whole.sh $(O)/kiln kernels/*.kiln
+check-occupancy: $(O)/tests/unit/test_occupancy
+	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_occupancy
 golden: all tests
 	$(O)/tests/kt --update --kiln $(abspath $(O))/kiln
 lint: all
@@ -176,6 +182,7 @@ include tools/install.mk
 clean:
 	rm -rf $(O) $(O)-clang $(O)-san
 
-.PHONY: all clean tests check check-random check-ulp check-build golden lint demo bench check-model
+.PHONY: all clean tests check check-random check-ulp check-build check-model check-occupancy golden lint demo \
+        bench
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)
