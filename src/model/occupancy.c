@@ -13,7 +13,7 @@ const char *const kl_limit_name[KL_NLIMIT] = {"warps", "registers", "shared memo
                                               "barriers"};
 
 static const struct row {
-    uint32_t cc, warps, blocks, shared, most, reserved, unit, barriers;
+    uint32_t cc, warps, blocks, shared, most, reserved, unit, barriers, fp32, fp64, fp16;
 } rows[] = {
 #define SM(...) {__VA_ARGS__},
 #include "model/sm.def"
@@ -33,7 +33,10 @@ bool kl_sm_at(size_t i, kl_sm *out)
                    .shared_most = r->most * KIB,
                    .reserved = r->reserved,
                    .unit = r->unit,
-                   .barriers = r->barriers};
+                   .barriers = r->barriers,
+                   .fp32 = r->fp32,
+                   .fp64 = r->fp64,
+                   .fp16 = r->fp16};
     return true;
 }
 

@@ -13,6 +13,7 @@ typedef struct kl_sm {
     uint32_t warps, blocks, registers;
     uint32_t shared, shared_default, shared_most, reserved, unit; /* bytes */
     uint32_t barriers;                                            /* 0: no limit */
+    uint32_t fp32, fp64, fp16; /* multiply-adds a clock; 0: not known */
 } kl_sm;
 /* false: no static answer for this capability. */
 bool kl_sm_find(uint32_t cc, kl_sm *out);

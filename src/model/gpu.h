@@ -1,0 +1,56 @@
+/* gpu.h - GPUs as explain sees them: what they have, how a grid fills them, how fast they could be. */
+#ifndef KL_MODEL_GPU_H
+#define KL_MODEL_GPU_H
+
+#include "model/occupancy.h"
+
+typedef struct kl_chip {
+    const char *name, *source, *measured; /* measured: where copy and read come from, or NULL */
+    uint32_t cc, sms;
+    double clock;        /* MHz */
+    double memory;       /* GB/s by the datasheet; 0: not known, as with what follows */
+    double l2;           /* MiB */
+    double t16, t32, t8; /* tensor units, TFLOP/s */
+    double copy, read;   /* GB/s, measured */
+    bool present;        /* what the driver says of this machine's device */
+} kl_chip;
+
+bool kl_chip_at(size_t i, kl_chip *out); /* rows of gpu.def; false past the last */
+bool kl_chip_find(const char *name, kl_chip *out); /* in small letters, too */
+/* The first row of a capability. */
+bool kl_chip_of_cc(uint32_t cc, kl_chip *out);
+/* A description: lines `key = value`, # comments.  Keys: name, cc (9.0), sms, clock, memory, l2, t16,
+ * t32, t8, copy, read, source, in the units above; cc and sms must be there.  Strings live in a.
+ * NULL, or what is wrong, with the line's number. */
+const char *kl_chip_parse(kl_arena *a, const char *text, size_t n, kl_chip *out);
+
+/* TFLOP/s of the units for an element type outside the tensor units; 0: not known. */
+enum kl_peak { KL_PEAK_FP32, KL_PEAK_FP64, KL_PEAK_FP16 };
+double kl_chip_peak(const kl_chip *c, enum kl_peak p);
+
+/* How blocks fill the multiprocessors, each of which holds so many. */
+typedef struct kl_waves {
+    uint64_t blocks, slots; /* slots: a full wave */
+    uint64_t whole, rest;   /* full waves; blocks of the last one that is not full */
+    double waves, efficiency;
+    double tail;            /* most that the last wave costs: 1 / (whole + 1); 0: no rest */
+} kl_waves;
+void kl_waves_of(uint64_t blocks, uint32_t sms, uint32_t each, kl_waves *out);
+
+/* Roofline. */
+typedef struct kl_roof {
+    double intensity; /* FLOP / B */
+    double ridge;     /* where memory and arithmetic meet */
+    double most;      /* TFLOP/s */
+    bool memory;      /* below the ridge */
+} kl_roof;
+/* bandwidth in GB/s, peak in TFLOP/s; false: one of them is not known, or no byte moves. */
+bool kl_roof_of(double flop, double bytes, double bandwidth, double peak, kl_roof *out);
+double kl_floor_us(double bytes, double gbs);
+
+/* Bytes that an SM must have under way for memory to be busy: bandwidth x latency / SMs.  The latency
+ * under load is assumed. */
+enum { KL_LATENCY_NS = 800 };
+double kl_bytes_under_way(const kl_chip *c);
+
+#endif
