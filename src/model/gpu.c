@@ -2,13 +2,14 @@
 #include "model/gpu.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static const kl_chip chips[] = {
 #define GPU(name_, cc_, sms_, clock_, memory_, l2_, t16_, t32_, t8_, copy_, read_, source_, by)     \
     {.name = name_, .cc = cc_, .sms = sms_, .clock = clock_, .memory = memory_, .l2 = l2_,         \
      .t16 = t16_, .t32 = t32_, .t8 = t8_, .copy = copy_, .read = read_, .source = source_,         \
-     .measured = by},
+     .measured = by, .label = "datasheet"},
 #include "model/gpu.def"
 };
 
@@ -57,88 +58,88 @@ static const struct key {
     {"copy", offsetof(kl_chip, copy), 0, 1e6},   {"read", offsetof(kl_chip, read), 0, 1e6},
 };
 
-struct piece {
-    const char *s;
-    size_t n;
-};
-
-static struct piece trim(const char *s, const char *end)
+static char *trim(char *s)
 {
-    while (s < end && isspace((unsigned char)*s))
+    while (isspace((unsigned char)*s))
         s++;
+    char *end = s + strlen(s);
     while (end > s && isspace((unsigned char)end[-1]))
-        end--;
-    return (struct piece){s, (size_t)(end - s)};
-}
-
-static bool is(struct piece p, const char *word)
-{
-    return p.n == strlen(word) && memcmp(p.s, word, p.n) == 0;
+        *--end = 0;
+    return s;
 }
 
 static bool number(const char *s, double least, double most, double *out)
 {
-    char *end;
+    char *end = NULL;
     *out = isdigit((unsigned char)*s) ? strtod(s, &end) : -1;
-    return *out >= least && *out <= most && !*end;
+    return end && !*end && *out >= least && *out <= most;
 }
 
-static const char *set(kl_arena *a, struct piece key, const char *value, kl_chip *out)
+__attribute__((format(printf, 2, 3))) static bool wrong(char why[KL_CHIP_WHY],
+                                                          const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, KL_CHIP_WHY, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+static bool set(const char *key, char *value, kl_chip *out, char why[KL_CHIP_WHY])
 {
     double v;
-    if (is(key, "name") || is(key, "source")) {
-        *(is(key, "name") ? &out->name : &out->source) = value;
-        return NULL;
+    if (strcmp(key, "name") == 0 || strcmp(key, "source") == 0) {
+        *(*key == 'n' ? &out->name : &out->source) = value;
+        return true;
     }
-    if (is(key, "cc")) {
-        if (!number(value, 1, 99, &v) || v * 10 != (double)(uint32_t)(v * 10 + 0.5))
-            return kl_printf(a, "cc = %.40s: it is written as 9.0", value);
-        out->cc = (uint32_t)(v * 10 + 0.5);
-        return NULL;
+    if (strcmp(key, "cc") == 0) {
+        bool ok = number(value, 1, 99, &v) && v * 10 - (double)(uint32_t)(v * 10 + 0.5) < 1e-9 &&
+                  (double)(uint32_t)(v * 10 + 0.5) - v * 10 < 1e-9;
+        out->cc = ok ? (uint32_t)(v * 10 + 0.5) : 0;
+        return ok || wrong(why, "cc = %.40s: it is written as 9.0", value);
     }
-    if (is(key, "sms")) {
-        if (!number(value, 1, 10000, &v) || v != (double)(uint32_t)v)
-            return kl_printf(a, "sms = %.40s: it must be a whole number from 1 to 10000", value);
-        out->sms = (uint32_t)v;
-        return NULL;
+    if (strcmp(key, "sms") == 0) {
+        bool ok = number(value, 1, 10000, &v) && v == (double)(uint32_t)v;
+        out->sms = ok ? (uint32_t)v : 0;
+        return ok || wrong(why, "sms = %.40s: it must be a whole number from 1 to 10000", value);
     }
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (is(key, keys[i].name)) {
+        if (strcmp(key, keys[i].name) == 0) {
             if (!number(value, keys[i].least, keys[i].most, &v))
-                return kl_printf(a, "%s = %.40s: it must be a number from %g to %g", keys[i].name,
-                                 value, keys[i].least, keys[i].most);
+                return wrong(why, "%s = %.40s: it must be a number from %g to %g", key, value,
+                             keys[i].least, keys[i].most);
             memcpy((char *)out + keys[i].at, &v, sizeof v);
-            return NULL;
+            return true;
         }
-    return kl_printf(a, "there is no key `%.*s`; there are name, cc, sms, clock, memory, l2, t16, "
-                        "t32, t8, copy, read and source",
-                     key.n > 40 ? 40 : (int)key.n, key.s);
+    return wrong(why,
+                 "there is no key `%.40s`; there are name, cc, sms, clock, memory, l2, t16, t32, t8, "
+                 "copy, read and source",
+                 key);
 }
 
-const char *kl_chip_parse(kl_arena *a, const char *text, size_t n, kl_chip *out)
+bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY])
 {
-    const char *end = text + n;
     uint32_t line = 1;
-    *out = (kl_chip){.name = "GPU", .source = "the description given"};
-    for (const char *p = text; p < end; line++) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        stop = stop ? stop : end;
-        const char *hash = memchr(p, '#', (size_t)(stop - p));
-        struct piece l = trim(p, hash ? hash : stop);
-        p = stop + 1;
-        if (!l.n)
+    *out = (kl_chip){.name = "GPU", .source = "the description given", .label = "given"};
+    for (char *p = text, *next; p; p = next, line++) {
+        char what[KL_CHIP_WHY];
+        next = strchr(p, '\n');
+        if (next)
+            *next++ = 0;
+        p[strcspn(p, "#")] = 0;
+        p = trim(p);
+        if (!*p)
             continue;
-        const char *eq = memchr(l.s, '=', l.n), *why;
+        char *eq = strchr(p, '=');
         if (!eq)
-            return kl_printf(a, "line %u: write `key = value`", line);
-        struct piece v = trim(eq + 1, l.s + l.n);
-        why = set(a, trim(l.s, eq), kl_strndup(a, v.s, v.n), out);
-        if (why)
-            return kl_printf(a, "line %u: %s", line, why);
+            return wrong(why, "line %u: write `key = value`", line);
+        *eq = 0;
+        if (!set(trim(p), trim(eq + 1), out, what))
+            return wrong(why, "line %u: %.180s", line, what);
     }
     if (out->copy > 0 || out->read > 0)
         out->measured = out->source;
-    return !out->cc ? "cc is missing" : !out->sms ? "sms is missing" : NULL;
+    return out->cc ? out->sms || wrong(why, "sms is missing") : wrong(why, "cc is missing");
 }
 
 /* ---- figures ---- */

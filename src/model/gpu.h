@@ -12,7 +12,7 @@ typedef struct kl_chip {
     double l2;           /* MiB */
     double t16, t32, t8; /* tensor units, TFLOP/s */
     double copy, read;   /* GB/s, measured */
-    bool present;        /* what the driver says of this machine's device */
+    const char *label;   /* of the figures: "datasheet", "given", "driver" */
 } kl_chip;
 
 bool kl_chip_at(size_t i, kl_chip *out); /* rows of gpu.def; false past the last */
@@ -20,9 +20,10 @@ bool kl_chip_find(const char *name, kl_chip *out); /* in small letters, too */
 /* The first row of a capability. */
 bool kl_chip_of_cc(uint32_t cc, kl_chip *out);
 /* A description: lines `key = value`, # comments.  Keys: name, cc (9.0), sms, clock, memory, l2, t16,
- * t32, t8, copy, read, source, in the units above; cc and sms must be there.  Strings live in a.
- * NULL, or what is wrong, with the line's number. */
-const char *kl_chip_parse(kl_arena *a, const char *text, size_t n, kl_chip *out);
+ * t32, t8, copy, read, source, in the units above; cc and sms must be there.  The text is cut up, and
+ * strings lie in it.  false: why says what is wrong, with the number of the line. */
+enum { KL_CHIP_WHY = 200 };
+bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY]);
 
 /* TFLOP/s of the units for an element type outside the tensor units; 0: not known. */
 enum kl_peak { KL_PEAK_FP32, KL_PEAK_FP64, KL_PEAK_FP16 };

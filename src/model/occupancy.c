@@ -55,7 +55,7 @@ static uint32_t round_up(uint32_t x, uint32_t unit)
 
 /* Registers are given to a warp in units, and a sub-partition has a quarter of them.  Whether one
  * block fits at all is seen with its warps rounded up to whole rounds of sub-partitions. */
-static uint32_t by_registers(const kl_sm *sm, const kl_block *b, uint32_t wpb)
+static uint32_t by_registers(const kl_sm *sm, const kl_occ_block *b, uint32_t wpb)
 {
     uint32_t warp = round_up(b->registers * 32, REGISTER_UNIT);
     if (b->registers > KL_REGISTERS_MOST + 1 || warp * round_up(wpb, PARTS) > sm->registers)
@@ -63,7 +63,7 @@ static uint32_t by_registers(const kl_sm *sm, const kl_block *b, uint32_t wpb)
     return b->registers ? sm->registers / PARTS / warp * PARTS / wpb : KL_UNLIMITED;
 }
 
-static uint32_t by_shared(const kl_sm *sm, const kl_block *b)
+static uint32_t by_shared(const kl_sm *sm, const kl_occ_block *b)
 {
     uint32_t most = b->shared > sm->shared_default ? sm->shared_most : sm->shared_default;
     if (b->shared > sm->shared_most)
@@ -87,7 +87,7 @@ static void finish(const kl_sm *sm, uint32_t wpb, kl_occ *out)
     out->share = (double)out->warps / sm->warps;
 }
 
-void kl_occupancy(const kl_sm *sm, const kl_block *b, kl_occ *out)
+void kl_occupancy(const kl_sm *sm, const kl_occ_block *b, kl_occ *out)
 {
     uint32_t wpb = b->threads ? (b->threads + 31) / 32 : 1;
     out->limit[KL_LIMIT_WARPS] = b->threads > KL_THREADS_MOST ? 0 : sm->warps / wpb;
@@ -99,7 +99,7 @@ void kl_occupancy(const kl_sm *sm, const kl_block *b, kl_occ *out)
     finish(sm, wpb, out);
 }
 
-void kl_occupancy_simple(const kl_sm *sm, const kl_block *b, kl_occ *out)
+void kl_occupancy_simple(const kl_sm *sm, const kl_occ_block *b, kl_occ *out)
 {
     uint32_t wpb = b->threads ? (b->threads + 31) / 32 : 1;
     out->limit[KL_LIMIT_WARPS] = sm->warps / wpb;
@@ -111,9 +111,9 @@ void kl_occupancy_simple(const kl_sm *sm, const kl_block *b, kl_occ *out)
     finish(sm, wpb, out);
 }
 
-uint32_t kl_occ_ladder(const kl_sm *sm, const kl_block *b, enum kl_limit of, kl_rung out[KL_RUNGS])
+uint32_t kl_occ_ladder(const kl_sm *sm, const kl_occ_block *b, enum kl_limit of, kl_rung out[KL_RUNGS])
 {
-    kl_block x = *b;
+    kl_occ_block x = *b;
     kl_occ o;
     uint32_t n = 0, first = 1, last = KL_REGISTERS_MOST, step = 1;
     uint32_t *value = &x.registers;

@@ -20,12 +20,12 @@ bool kl_sm_find(uint32_t cc, kl_sm *out);
 bool kl_sm_at(size_t i, kl_sm *out); /* rows in order; false past the last */
 
 /* What a block uses. */
-typedef struct kl_block {
+typedef struct kl_occ_block {
     uint32_t threads;
     uint32_t registers; /* a thread; 0: none, or not known: they are no limit then */
     uint32_t shared;    /* bytes, static and dynamic */
     uint32_t barriers;
-} kl_block;
+} kl_occ_block;
 
 enum kl_limit {
     KL_LIMIT_WARPS, KL_LIMIT_REGISTERS, KL_LIMIT_SHARED, KL_LIMIT_BLOCKS, KL_LIMIT_BARRIERS,
@@ -42,11 +42,11 @@ typedef struct kl_occ {
     double share;              /* of the warps that an SM can hold: 0 to 1 */
     unsigned limiter;          /* 1 << each limit that equals blocks */
 } kl_occ;
-void kl_occupancy(const kl_sm *sm, const kl_block *b, kl_occ *out);
+void kl_occupancy(const kl_sm *sm, const kl_occ_block *b, kl_occ *out);
 
 /* The simplified rule: registers / (threads * registers a thread), and the other limits, all without
  * units. */
-void kl_occupancy_simple(const kl_sm *sm, const kl_block *b, kl_occ *out);
+void kl_occupancy_simple(const kl_sm *sm, const kl_occ_block *b, kl_occ *out);
 
 /* Values of one resource, from first to last, with which so many blocks fit. */
 typedef struct kl_rung {
@@ -55,6 +55,6 @@ typedef struct kl_rung {
 enum { KL_RUNGS = 64 };
 /* All rungs of a resource (KL_LIMIT_WARPS: threads of a block, in whole warps), the other resources
  * as in b, values rising.  Returns how many; a rung with 0 blocks is what does not run. */
-uint32_t kl_occ_ladder(const kl_sm *sm, const kl_block *b, enum kl_limit of, kl_rung out[KL_RUNGS]);
+uint32_t kl_occ_ladder(const kl_sm *sm, const kl_occ_block *b, enum kl_limit of, kl_rung out[KL_RUNGS]);
 
 #endif

@@ -35,7 +35,7 @@ static kl_sm sm_of(uint32_t cc)
 static kl_occ occ(uint32_t cc, uint32_t registers, uint32_t threads, uint32_t shared)
 {
     kl_sm sm = sm_of(cc);
-    kl_block b = {threads, registers, shared, 1};
+    kl_occ_block b = {threads, registers, shared, 1};
     kl_occ o;
     kl_occupancy(&sm, &b, &o);
     return o;
@@ -88,7 +88,7 @@ static void known_cases(void **state)
     assert_false(kl_sm_find(91, &sm));
     /* a block that uses many barriers: 64 of an SM / 16 */
     sm = sm_of(90);
-    kl_block b = {32, 16, 0, 16};
+    kl_occ_block b = {32, 16, 0, 16};
     kl_occ o;
     kl_occupancy(&sm, &b, &o);
     assert_int_equal(o.blocks, 4);
@@ -100,7 +100,7 @@ static void simplified(void **state)
 {
     (void)state;
     kl_sm sm = sm_of(90);
-    kl_block b = {128, 160, 0, 1};
+    kl_occ_block b = {128, 160, 0, 1};
     kl_occ o;
     kl_occupancy_simple(&sm, &b, &o);
     assert_int_equal(o.blocks, 3);
@@ -108,7 +108,7 @@ static void simplified(void **state)
     assert_true(o.share == 0.1875);
     assert_int_equal(o.limiter, 1 << KL_LIMIT_REGISTERS);
     /* where the two rules part */
-    b = (kl_block){224, 92, 0, 1};
+    b = (kl_occ_block){224, 92, 0, 1};
     kl_occupancy_simple(&sm, &b, &o);
     assert_int_equal(o.blocks, 3);
 }
@@ -119,7 +119,7 @@ static void ladders(void **state)
     (void)state;
     kl_rung r[KL_RUNGS];
     kl_sm sm = sm_of(90);
-    kl_block b = {256, 31, 4096 + 100, 1};
+    kl_occ_block b = {256, 31, 4096 + 100, 1};
     uint32_t n = kl_occ_ladder(&sm, &b, KL_LIMIT_REGISTERS, r);
     static const kl_rung want[] = {{1, 32, 8}, {33, 40, 6}, {41, 48, 5}, {49, 64, 4},
                                    {65, 80, 3}, {81, 128, 2}, {129, 255, 1}};
@@ -131,7 +131,7 @@ static void ladders(void **state)
         assert_true(n > 1 && n < KL_RUNGS);
         for (uint32_t i = 0; i < n; i++)
             for (int end = 0; end < 2; end++) {
-                kl_block x = b;
+                kl_occ_block x = b;
                 kl_occ o;
                 uint32_t v = end ? r[i].last : r[i].first;
                 *(of == KL_LIMIT_WARPS ? &x.threads
@@ -175,7 +175,7 @@ static uint64_t compare(const kl_sm *sm, uint32_t threads_step, uint32_t shared_
                                            .maxDynamicSharedSizeBytes = sm->shared_most,
                                            .numBlockBarriers = 1};
                 cudaOccResult r = {0};
-                kl_block b = {threads, registers, shared, 1};
+                kl_occ_block b = {threads, registers, shared, 1};
                 kl_occ o;
                 cudaOccError e = cudaOccMaxActiveBlocksPerMultiprocessor(&r, &p, &a, &s,
                                                                          (int)threads, shared);
