@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "cli/safetensors.h"
+#include "cli/shape.h"
 
 /* Poison by type, two patterns.  Floats: signalling NaNs with a payload, which arithmetic never
  * gives.  bool: no value that a kernel stores.  Integers and 8-bit floats: any pattern may be a real
@@ -119,7 +120,8 @@ static void add_arg(struct kl_args *a, const struct kl_arr *r)
                                 .ndim = r->ndim,
                                 .shape = r->shape,
                                 .strides = r->dense ? NULL : r->stride,
-                                .size_bytes = r->count * kl_elems[r->elem].bytes,
+                                .size_bytes =
+                                    (r->span ? r->span : r->count) * kl_elems[r->elem].bytes,
                                 .flags = r->made ? KILN_TENSOR_UNINIT : 0};
 }
 
@@ -222,15 +224,57 @@ static bool array_from_value(struct kl_args *a, struct kl_arr *r, const struct k
     if (!count_elements(r, m))
         return false;
     row_major(r);
-    if (flags & KL_ARGS_SHAPES)
+    if (flags & KL_ARGS_SHAPES && (!(flags & KL_ARGS_INTEGERS) || kl_is_float(r->elem)))
         return true;
     return allocate(r, m) && kl_value_fill(v, r->elem, r->data, r->count, m);
+}
+
+/* 8192x4096:f32:strides=5000x1:offset=4.  Memory, where it is wanted, holds random numbers, or
+ * zeros if they are integers. */
+static bool array_from_word(struct kl_args *a, struct kl_arr *r, const struct kl_shape *w,
+                            unsigned flags, struct kl_msg *m)
+{
+    r->elem = w->elem ? w->elem : param_type(a, r->p);
+    if (!r->elem)
+        return kl_msg(m, KL_RC_USAGE, "%s: say the element type: %s=%s:f32", r->p->name, r->p->name,
+                      w->text);
+    r->ndim = w->ndim;
+    memcpy(r->shape, w->shape, sizeof r->shape);
+    r->offset = w->offset;
+    if (!count_elements(r, m))
+        return false;
+    row_major(r);
+    if (w->strided) {
+        memcpy(r->stride, w->stride, sizeof r->stride);
+        r->dense = false;
+        if (!kl_shape_span(w, kl_elems[r->elem].bytes, &r->span))
+            return kl_msg(m, KL_RC_ENV, "%s: an array with these strides does not fit in memory",
+                          r->p->name);
+    }
+    if (flags & KL_ARGS_SHAPES)
+        return true;
+    const struct kl_value v = {.kind = KL_VALUE_GEN,
+                               .gen = kl_is_float(r->elem) ? KL_GEN_rand : KL_GEN_zeros};
+    uint64_t n = r->span ? r->span : r->count, width = kl_elems[r->elem].bytes;
+    r->owned = kl_array_alloc(r->p->name, (n + (uint64_t)r->offset) * width, m);
+    r->data = r->owned ? (char *)r->owned + (uint64_t)r->offset * width : NULL;
+    return r->data && kl_value_fill(&v, r->elem, r->data, n, m);
 }
 
 static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *text, unsigned flags,
                       struct kl_msg *m)
 {
     struct kl_value v;
+    struct kl_shape w;
+    if (flags & KL_ARGS_WORDS && kl_shape_is(text) && access(text, F_OK) != 0) {
+        if (!kl_shape_word(p->name, text, &w, m))
+            return false;
+        struct kl_arr *r = add_array(a, p);
+        bool ok = array_from_word(a, r, &w, flags, m);
+        if (ok)
+            add_arg(a, r);
+        return ok;
+    }
     if (!kl_value_parse(text, &v, m))
         return false;
     struct kl_arr *r = add_array(a, p);

@@ -17,6 +17,8 @@ struct kl_arr {
     int32_t ndim;
     int64_t shape[KL_DIMS], stride[KL_DIMS];
     uint64_t count;
+    uint64_t span;        /* elements of its memory from data on; 0: count */
+    int64_t offset;       /* elements between a multiple of 256 bytes and element [0,...,0] */
     void *data;           /* NULL where only the shape matters */
     bool dense;           /* row-major without gaps */
     bool made;            /* allocated here for the kernel to write, and poisoned */
@@ -45,7 +47,9 @@ enum {
     KL_ARGS_SHAPES = 1, /* make no memory: shapes and types are enough */
     KL_ARGS_REFERENCE = 2, /* for a reference kernel: pass over names that it does not have, and
                               let what it writes have memory of its own */
-    KL_ARGS_READS = 4 /* allocate what the kernel also reads: for `kiln check` */
+    KL_ARGS_READS = 4, /* allocate what the kernel also reads: for `kiln check` */
+    KL_ARGS_WORDS = 8, /* x=8192x4096:f32 is an array, too: see shape.h */
+    KL_ARGS_INTEGERS = 16 /* with SHAPES: give memory to integers, which indices are made of */
 };
 
 /* Give the parameters of k their values.  On failure *a is empty and m says why. */

@@ -5,6 +5,7 @@
 
 #include "cli/case.h"
 #include "cli/command.h"
+#include "cli/json.h"
 #include "tool.h"
 
 static const char *const checks_interp[] = {"bounds", "uninitialised", "stores that meet", NULL};
@@ -32,58 +33,17 @@ static int finish_text(const struct kl_opts *o, kiln_diags *d, size_t findings,
 
 /* ---- JSON: schema kiln.check/1 ---- */
 
-/* A string; what is not UTF-8 becomes `?`, byte by byte, so that columns stay right. */
-static json_t *json_text(const char *s)
-{
-    json_t *j = s ? json_string(s) : json_null();
-    if (j)
-        return j;
-    char *copy = kl_xstrndup(s, strlen(s));
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c >= 0x80)
-            *c = '?';
-    j = json_string(copy);
-    free(copy);
-    return j;
-}
-
-static json_t *json_place(const kiln_place *p)
-{
-    if (!p->file)
-        return json_null();
-    return json_pack("{s:o, s:I, s:I, s:I, s:o}", "file", json_text(p->file), "line",
-                     (json_int_t)p->line, "column", (json_int_t)p->col, "end_column",
-                     (json_int_t)p->end_col, "source", json_text(p->text));
-}
-
-static json_t *json_diag(const kiln_diag *d)
-{
-    static const char *const severity[] = {"note", "warning", "error"};
-    json_t *notes = json_array();
-    for (size_t i = 0; i < d->nnotes; i++)
-        json_array_append_new(notes, json_pack("{s:o, s:o}", "text", json_text(d->notes[i].text),
-                                               "place", json_place(&d->notes[i].place)));
-    json_t *j =
-        json_pack("{s:s, s:s, s:o, s:o, s:o}", "code", d->code, "severity", severity[d->severity],
-                  "text", json_text(d->text), "place", json_place(&d->place), "notes", notes);
-    if (j && d->fix)
-        json_object_set_new(
-            j, "fix",
-            json_pack("{s:o, s:o}", "text", json_text(d->fix), "place", json_place(&d->fix_place)));
-    return j;
-}
-
 static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
                        int rc, const char *const *checks)
 {
     json_t *list = json_array(), *names = json_array();
     for (size_t i = 0; i < kiln_diags_count(d); i++)
-        json_array_append_new(list, json_diag(kiln_diags_at(d, i)));
+        json_array_append_new(list, kl_json_diag(kiln_diags_at(d, i)));
     for (size_t i = 0; checks[i]; i++)
         json_array_append_new(names, json_string(checks[i]));
     json_t *j =
         json_pack("{s:s, s:o, s:s?, s:s, s:o, s:o}", "schema", "kiln.check/1", "file",
-                  json_text(file), "kernel", kernel, "status", state, "checks", names,
+                  kl_json_text(file), "kernel", kernel, "status", state, "checks", names,
                   "diagnostics", list);
     kiln_diags_free(d);
     char *text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;

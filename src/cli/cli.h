@@ -64,6 +64,7 @@ int kl_cmd_run(const struct kl_opts *o);
 int kl_cmd_check(const struct kl_opts *o);
 int kl_cmd_bench(const struct kl_opts *o);
 int kl_cmd_emit(const struct kl_opts *o);
+int kl_cmd_explain(const struct kl_opts *o);
 int kl_cmd_build(const struct kl_opts *o);
 int kl_cmd_test(const struct kl_opts *o);
 int kl_cmd_data(const struct kl_opts *o);
@@ -134,6 +135,9 @@ struct kl_session {
  * compiler, no cache) are not shown.  The result is an exit code; messages are printed. */
 int kl_session_open(struct kl_session *s, const struct kl_opts *o, kiln_device device,
                     unsigned checks, bool quiet);
+/* sms: what num_sms() gives on the devices of the host; 0: their threads. */
+int kl_session_open_sms(struct kl_session *s, const struct kl_opts *o, kiln_device device,
+                        unsigned checks, bool quiet, uint32_t sms);
 /* Split FILE[:KERNEL], read and compile; choose the kernel. */
 int kl_session_load(struct kl_session *s, const char *spec);
 /* The kernel `name` of mod, or the only one; prints what there is if that fails. */

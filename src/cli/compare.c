@@ -28,7 +28,7 @@ bool kl_tol_parse(const char *s, struct kl_tol *out)
     return true;
 }
 
-bool kl_same_shape(const struct kl_arr *a, const struct kl_arr *b)
+bool kl_arr_same_shape(const struct kl_arr *a, const struct kl_arr *b)
 {
     return a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;

@@ -34,7 +34,7 @@ struct kl_cmp {
 /* Shapes must be equal.  Types may differ: the reference is then not rounded first. */
 void kl_compare(const struct kl_arr *got, const struct kl_arr *ref, const struct kl_tol *tol,
                 struct kl_cmp *c);
-bool kl_same_shape(const struct kl_arr *a, const struct kl_arr *b);
+bool kl_arr_same_shape(const struct kl_arr *a, const struct kl_arr *b);
 /* One line about the result, without a newline. */
 void kl_cmp_text(const struct kl_cmp *c, const struct kl_arr *got, const struct kl_tol *tol,
                  char *buf, size_t n);

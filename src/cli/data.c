@@ -272,7 +272,7 @@ static int compare(const struct kl_arr *a, const struct kl_arr *b, const struct 
 {
     char x[200], y[200];
     struct kl_cmp c;
-    if (!kl_same_shape(a, b)) {
+    if (!kl_arr_same_shape(a, b)) {
         printf("shapes differ: %s and %s\n", kl_shape_text(a->ndim, a->shape, x, sizeof x),
                kl_shape_text(b->ndim, b->shape, y, sizeof y));
         return KL_RC_FINDINGS;

@@ -148,7 +148,7 @@ static bool differ(struct file *f, struct one *r, const struct kl_arr *got,
 {
     struct kl_cmp c;
     char at[200], g[32], w[32], text[600];
-    if (!kl_same_shape(got, want))
+    if (!kl_arr_same_shape(got, want))
         return fail(f, r, "%s is %s%s, %s has %s", got->p->name,
                     kl_shape_text(got->ndim, got->shape, at, sizeof at),
                     got->ndim ? "" : "a scalar", other,

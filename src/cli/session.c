@@ -148,6 +148,12 @@ static void show_print(void *user, const char *text, size_t n, const int64_t pro
 int kl_session_open(struct kl_session *s, const struct kl_opts *o, kiln_device device,
                     unsigned checks, bool quiet)
 {
+    return kl_session_open_sms(s, o, device, checks, quiet, 0);
+}
+
+int kl_session_open_sms(struct kl_session *s, const struct kl_opts *o, kiln_device device,
+                        unsigned checks, bool quiet, uint32_t sms)
+{
     *s = (struct kl_session){.o = o, .opt = KILN_OPTIONS_INIT};
     s->opt.device = device;
     s->opt.checks = checks;
@@ -161,6 +167,8 @@ int kl_session_open(struct kl_session *s, const struct kl_opts *o, kiln_device d
     if (number_option(o, KL_OPT_threads, "threads", 1, 4096, &s->opt.threads) ||
         number_option(o, KL_OPT_opt, "opt", 1, 2, &s->opt.opt_level))
         return KL_RC_USAGE;
+    if (sms)
+        s->opt.threads = sms;
     s->opt.cc = kl_opt(o, KL_OPT_cc);
     if (s->opt.cc && *s->opt.cc != '/')
         return kl_fail(KL_RC_USAGE, "--cc %s: it must be an absolute path", s->opt.cc);

@@ -116,7 +116,7 @@ static int compare(const struct kl_verify *v, const struct kl_arr *got, const st
 {
     char a[200], b[200], text[600];
     struct kl_cmp c;
-    if (!kl_same_shape(got, ref))
+    if (!kl_arr_same_shape(got, ref))
         return kl_fail(KL_RC_USAGE, "--verify: %s is %s, but in %s it is %s", got->p->name,
                        kl_shape_text(got->ndim, got->shape, a, sizeof a), label,
                        kl_shape_text(ref->ndim, ref->shape, b, sizeof b));

@@ -494,7 +494,8 @@ static kiln_status run_sim(struct kl_call *c, void *arg)
 {
     struct simrun *r = arg;
     const kl_sim_options o = {.checks = KL_SIM_CHECKS};
-    return kl_sim_run(r->it->s->gpu->sim, &r->l, &o, NULL, NULL, c->d, &c->env);
+    return kl_sim_run(r->it->s->gpu->sim, &r->l, &o, r->it->counts, r->it->count_arena, c->d,
+                      &c->env);
 }
 
 static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)

@@ -339,6 +339,12 @@ kiln_status kl_launch_prepared(struct kl_call *c, struct kl_item *it, kiln_strea
     return words ? kl_debug_end(c, it, words, s) : s;
 }
 
+kiln_status kl_launch_item(struct kl_call *c, struct kl_item *it, kiln_stream *stream)
+{
+    kiln_status s = kl_prepare(c, it, 1);
+    return s ? s : kl_launch_prepared(c, it, stream);
+}
+
 kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args, size_t n,
                         kiln_diags **diags)
 {

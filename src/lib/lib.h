@@ -184,6 +184,9 @@ struct kl_item {
     const char *ptx;          /* between kl_gpu_print and kl_gpu_make */
     size_t nptx, body;        /* body: where the head ends */
     struct kl_want want;
+    bool no_swizzle;          /* SIM: as in kl_ptx_opts */
+    struct kl_sim_counts *counts; /* SIM: what a launch counts goes there, lines into count_arena */
+    kl_arena *count_arena;
 };
 /* Bind, check and prepare all of them.  All belong to one context. */
 kiln_status kl_prepare(struct kl_call *c, struct kl_item *item, size_t n);
@@ -191,6 +194,9 @@ void kl_special_free(kiln_context *ctx, struct kl_special *s);
 /* Parse-tree checks of (k, args) that every entry makes; says what is wrong. */
 kiln_status kl_check_args(struct kl_call *c, const char *fn, const kiln_kernel *k,
                           const kiln_arg *args, size_t n);
+
+/* Prepare and run one of them (launch.c). */
+kiln_status kl_launch_item(struct kl_call *c, struct kl_item *it, kiln_stream *stream);
 
 /* ---- GPUs (gpu.c) ---- */
 

@@ -1,0 +1,110 @@
+/* explain.h - what `kiln explain` says of one launch, as data: for the command, and for what stands
+ * on it.  Internal as tool.h is.
+ *
+ * Nothing here needs a GPU.  Registers come from ptxas or a driver, where one is asked, and are
+ * unknown otherwise: no number is guessed. */
+#ifndef KL_EXPLAIN_H
+#define KL_EXPLAIN_H
+
+#include "model/gpu.h"
+#include "model/model.h"
+#include "sim/sim.h"
+#include "tool.h"
+
+/* What num_sms() gives where no GPU is known. */
+enum { KL_EXPLAIN_SMS = 100 };
+
+enum kl_regs_from { KL_REGS_NONE, KL_REGS_PTXAS, KL_REGS_DRIVER };
+
+typedef struct kl_regs {
+    enum kl_regs_from from; /* NONE: nothing below is known */
+    const char *why;        /* NONE: what was tried and failed; NULL: nothing was tried */
+    uint32_t registers, spill_stores, spill_loads, stack, barriers;
+    uint32_t blocks;        /* an SM, as the driver says; 0: it was not asked */
+} kl_regs;
+
+typedef struct kl_explain_opts {
+    const char *arch;     /* "sm_90"; NULL: that of the chip, or sm_90 */
+    const kl_chip *chip;  /* NULL: none; outlives the result */
+    const char *ptxas;    /* absolute path; NULL: it is not asked */
+    bool driver;          /* ask the driver where ptxas is not asked or fails */
+    bool no_swizzle;
+    uint32_t level;       /* of the passes; 0: the context's */
+    const uint64_t *base; /* of each argument: where element [0,...,0] of an array lies, modulo 256 */
+} kl_explain_opts;
+
+/* A constant or type of the kernel. */
+typedef struct kl_explain_const {
+    const char *name, *value;
+} kl_explain_const;
+
+typedef struct kl_explain_array {
+    const char *name;
+    uint8_t elem;
+    int32_t rank;
+    bool given, reads, writes;
+    int64_t shape[KL_MAX_DIMS], strides[KL_MAX_DIMS];
+    uint64_t bytes; /* of all elements */
+} kl_explain_array;
+
+typedef struct kl_explained {
+    const char *kernel;
+    kiln_place place;        /* of its name */
+    uint32_t arch;           /* 90 */
+    const char *ptx_version; /* "7.8" */
+    const char *ptx;
+    size_t nptx;
+    kl_ptxinfo info;
+    bool no_swizzle;
+    bool v16, i32;           /* facts of the launch */
+    int64_t grid[3];
+    uint64_t programs, ctas;
+    kl_explain_const *constant;
+    uint32_t nconstant;
+    kl_explain_array *array;
+    uint32_t narray;
+
+    kl_regs regs;
+    const kl_chip *chip;     /* NULL: none is known */
+    bool has_sm;             /* the capability has a row of sm.def: of the chip, else of the target */
+    kl_sm sm;
+    kl_occ_block block;          /* registers 0: not known */
+    bool has_occ;            /* registers are known, or do not matter */
+    kl_occ occ, simple;
+    kl_waves waves;          /* chip and occupancy are known */
+
+    const kl_model *model;
+    const kl_model_in *in;
+    double bytes;            /* that must move: each byte once */
+    double flop;             /* floating-point operations; special functions count 1 */
+    double bandwidth, peak;  /* GB/s, TFLOP/s of the chip that bound this kernel; 0: not known */
+    const char *peak_of;     /* "fp32", "tensor f16" */
+    bool has_roof;
+    kl_roof roof;
+    uint64_t under_way;      /* bytes that the loads of a block ask for at once, at most */
+
+    const kl_sim_counts *counts; /* of kl_explain_measure; NULL: not measured */
+
+    kl_alloc al;
+    kl_env env;
+    kl_arena a; /* all of the above */
+} kl_explained;
+
+/* Bind, lower, emit, model; rules K21xx to K27xx become notes in *diags, beside what a launch would
+ * warn of.  Arrays need shapes and types; integer ones may have data, which masks and indices depend
+ * on.  KILN_E_ARG: the launch is not complete, or wrong. */
+kiln_status kl_explain(kiln_kernel *k, const kiln_arg *args, size_t n, const kl_explain_opts *o,
+                       kl_explained **out, kiln_diags **diags);
+void kl_explain_free(kl_explained *e); /* NULL is fine */
+/* Run the launch in the PTX executor and keep its counts.  k: the same kernel in a context of
+ * KILN_DEVICE_SIM; args with data, which the kernel changes. */
+kiln_status kl_explain_measure(kl_explained *e, kiln_kernel *k, const kiln_arg *args, size_t n,
+                               kiln_diags **diags);
+/* The first NVIDIA GPU, with the rates that gpu.def has for its name.  false: text says why not.  The
+ * strings of *out lie in text. */
+enum { KL_EXPLAIN_TEXT = 2048 };
+bool kl_explain_device(kl_chip *out, char text[KL_EXPLAIN_TEXT]);
+
+const char *kl_explain_bytes(double n, char buf[32]); /* "4.1 KiB" */
+
+#endif

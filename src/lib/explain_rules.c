@@ -1,0 +1,149 @@
+/* explain_rules.c - K23xx and K24xx: what blocks, grid and registers say of a launch. */
+#include "lib/explain_rules.h"
+
+#include <stdio.h>
+
+static const kl_span nowhere = {0, 0};
+
+/* What loads of tiles ask for in one program, each once, whatever loops do. */
+uint64_t kl_explain_under_way(const kl_fn *f)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 1; i < f->nins; i++) {
+        const kl_val v = {i};
+        if (!f->ins[i].blk.id || f->ins[i].op != KL_OP_load)
+            continue;
+        const struct kl_type *t = kl_access_tile(f, v);
+        n += kl_numel(t) * kl_elems[t->elem].bytes;
+    }
+    return n;
+}
+
+const char *kl_explain_bytes(double n, char buf[32])
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    while (n >= 1024 && u < 4)
+        n /= 1024, u++;
+    snprintf(buf, 32, u ? "%.1f %s" : "%.0f %s", n, unit[u]);
+    return buf;
+}
+
+/* The nearest rung on which more blocks fit. */
+static bool step_up(const kl_explained *e, enum kl_limit of, kl_rung *out)
+{
+    kl_rung r[KL_RUNGS];
+    uint32_t n = kl_occ_ladder(&e->sm, &e->block, of, r);
+    for (uint32_t i = n; i-- > 0;)
+        if (r[i].blocks > e->occ.blocks &&
+            r[i].last < (of == KL_LIMIT_SHARED ? e->block.shared : e->block.registers)) {
+            *out = r[i];
+            return true;
+        }
+    return false;
+}
+
+static void say_step(const kl_explained *e, struct kl_diag *g, enum kl_limit of)
+{
+    kl_rung r;
+    char at[32];
+    if ((of != KL_LIMIT_SHARED && of != KL_LIMIT_REGISTERS) || !step_up(e, of, &r))
+        return;
+    double share = 100.0 * r.blocks * e->occ.warps_block / e->sm.warps;
+    if (of == KL_LIMIT_SHARED)
+        kl_note(g, nowhere, "help: with at most %s of shared memory a block %u fit (%.3g%%)",
+                kl_explain_bytes(r.last, at), r.blocks, share);
+    else
+        kl_note(g, nowhere, "help: with at most %u registers a thread %u fit (%.3g%%)", r.last,
+                r.blocks, share);
+}
+
+static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
+{
+    char need[32], have[32], one[32];
+    if (!e->has_occ || !e->chip || e->chip->memory <= 0 || e->occ.share >= 0.5 || !e->under_way ||
+        e->ctas < e->waves.slots || !e->occ.blocks || (e->has_roof && !e->roof.memory))
+        return;
+    double want = kl_bytes_under_way(e->chip);
+    double now = (double)e->under_way * e->occ.blocks;
+    if (now >= want)
+        return;
+    struct kl_diag *g =
+        kl_diag(d, KL_K2301, at,
+                "%.3g%% of the warps fit on a multiprocessor, and they do not keep memory busy: up to "
+                "%.0f%% of the time is waiting",
+                100 * e->occ.share, 100 * (1 - now / want));
+    kl_note(g, nowhere,
+            "%u block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %d "
+            "ns / %u, the latency is assumed)",
+            e->occ.blocks, e->occ.blocks == 1 ? "" : "s",
+            kl_explain_bytes((double)e->under_way, one), kl_explain_bytes(now, have), e->chip->name,
+            kl_explain_bytes(want, need), e->chip->memory, KL_LATENCY_NS, e->chip->sms);
+    for (int i = 0; i < KL_NLIMIT; i++) {
+        if (!(e->occ.limiter & 1u << i))
+            continue;
+        kl_note(g, nowhere, "%s stop%s more", kl_limit_name[i], i == KL_LIMIT_SHARED ? "s" : "");
+        say_step(e, g, (enum kl_limit)i);
+    }
+    kl_note(g, nowhere, "help: larger tiles, or several loads before the first use, have more bytes "
+                        "under way");
+}
+
+static void grid(const kl_explained *e, kl_span at, kl_diags *d)
+{
+    const kl_waves *w = &e->waves;
+    if (!e->chip || !e->ctas)
+        return;
+    if (e->ctas < e->chip->sms) {
+        struct kl_diag *g =
+            kl_diag(d, KL_K2303, at,
+                    "a grid of %llu block%s on %u multiprocessors: %.0f%% of them do nothing",
+                    (unsigned long long)e->ctas, e->ctas == 1 ? "" : "s", e->chip->sms,
+                    100.0 * (double)(e->chip->sms - e->ctas) / e->chip->sms);
+        kl_note(g, nowhere, "help: smaller tiles make more programs; long rows can be split over "
+                            "programs, whose parts a second kernel joins");
+        return;
+    }
+    if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2)
+        return;
+    struct kl_diag *g = kl_diag(
+        d, KL_K2302, at,
+        "%.2f waves: the last one holds %llu of %llu blocks, and costs up to %.0f%% of the time",
+        w->waves, (unsigned long long)w->rest, (unsigned long long)w->slots,
+        100 * (1 - w->efficiency));
+    kl_note(g, nowhere, "a wave is %llu blocks: %u multiprocessors x %u",
+            (unsigned long long)w->slots, e->chip->sms, e->occ.blocks);
+    kl_note(g, nowhere, "help: a grid of %llu blocks is %llu full wave%s; or make the programs so "
+                        "small that there are many waves",
+            (unsigned long long)(w->slots * w->whole), (unsigned long long)w->whole,
+            w->whole == 1 ? "" : "s");
+}
+
+static void spills(const kl_explained *e, kl_span at, kl_diags *d)
+{
+    const kl_regs *r = &e->regs;
+    char bytes[32];
+    if (!r->spill_stores && !r->spill_loads)
+        return;
+    if (r->from == KL_REGS_DRIVER) {
+        struct kl_diag *g = kl_diag(d, KL_K2401, at,
+                                    "%u bytes a thread lie in local memory (driver)", r->stack);
+        kl_note(g, nowhere, "help: smaller tiles, or more threads for them: warps(...) of the kernel");
+        return;
+    }
+    double moved = (double)(r->spill_stores + r->spill_loads) * e->info.threads * (double)e->ctas;
+    struct kl_diag *g =
+        kl_diag(d, KL_K2401, at,
+                "registers spill: %u bytes of stores and %u of loads a thread (ptxas, %u registers)",
+                r->spill_stores, r->spill_loads, r->registers);
+    kl_note(g, nowhere, "up to %s through the cache if each runs once; the kernel's own traffic is %s",
+            kl_explain_bytes(moved, bytes), kl_explain_bytes(e->bytes, (char[32]){0}));
+    kl_note(g, nowhere, "help: smaller tiles, or more threads for them: warps(...) of the kernel");
+}
+
+void kl_explain_rules(const kl_explained *e, kl_span at, kl_diags *d)
+{
+    occupancy(e, at, d);
+    grid(e, at, d);
+    spills(e, at, d);
+}

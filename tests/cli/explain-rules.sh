@@ -1,0 +1,51 @@
+# K2301, K2302, K2303, K2401: a launch that each note is for, and one that it is not for.
+cat >k.kiln <<'K'
+kernel scale(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 1024) grid(cdiv(n, B)) warps(4)
+{
+    i64 i = program_id(0) * B;
+    y[i:B] = 2 * x[i:B];
+}
+kernel wide(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 8192) grid(cdiv(n, B)) warps(8)
+{
+    i64 i = program_id(0) * B;
+    y[i:B] = 2 * x[i:B];
+}
+K
+tool() { # tool NAME REGISTERS SPILLS
+    cat >"$1" <<P
+#!/bin/sh
+for a; do case \$a in *.ptx) name=\$(sed -n 's/^.visible .entry \([a-z_0-9]*\).*/\1/p' "\$a") ;; esac; done
+echo "ptxas info    : Compiling entry function '\$name' for 'sm_90'"
+echo "    0 bytes stack frame, $3 bytes spill stores, $3 bytes spill loads"
+echo "ptxas info    : Used $2 registers, used 1 barriers, 400 bytes cmem[0]"
+P
+    chmod +x "$1"
+}
+tool r32 32 0
+tool r168 168 0
+tool r255 255 0
+tool spill 64 24
+k() {
+    tool=$1
+    shift
+    echo "\$ $tool: $*"
+    "$KILN" explain "$@" --registers "$PWD/$tool" 2>&1 |
+        awk '/note\[K2/ { on = 1 } on || /^  (occupancy|waves)/ || /^notes/' | grep -v '^ *[0-9]* |'
+}
+echo "== K2301: 3 blocks of 4 KiB are too little for memory; 16 are not; nor when blocks are large"
+k r168 k.kiln:scale x=10000000:f32 --gpu H200
+k r32 k.kiln:scale x=10000000:f32 --gpu H200
+k r168 k.kiln:wide x=100000000:f32 --gpu H200
+echo "== K2302: 160 blocks, one a multiprocessor of 148; 296 are two full waves; many waves"
+k r255 k.kiln:wide x=1310720:f32 --gpu B200
+k r255 k.kiln:wide x=2424832:f32 --gpu B200
+k r255 k.kiln:wide x=20000000:f32 --gpu B200
+echo "== K2303: 8 blocks for 132 multiprocessors; 132 for 132"
+k r32 k.kiln:wide x=65536:f32 --gpu H200
+k r32 k.kiln:wide x=1081344:f32 --gpu H200
+echo "== K2401: spills, and none"
+k spill k.kiln:scale x=10000000:f32 --gpu H200
+k r32 k.kiln:scale x=10000000:f32 --gpu H200
+echo "== without registers neither occupancy nor waves is guessed"
+"$KILN" explain k.kiln:scale x=10000000:f32 --gpu H200 --registers none | sed -n '/registers/p; /occupancy/p; /waves/p; /^notes/p'
+"$KILN" explain k.kiln:wide x=65536:f32 --gpu H200 --registers none | grep -c 'note\[K2303'
