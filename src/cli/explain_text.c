@@ -51,6 +51,28 @@ static const char *size(double bytes, char buf[32])
     return kl_explain_bytes(bytes, buf);
 }
 
+/* In the unit of another size, so that the two can be compared. */
+static const char *size_like(double bytes, double like, char buf[32])
+{
+    static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int u = 0;
+    for (; like >= 1024 && u < 4; u++)
+        like /= 1024, bytes /= 1024;
+    snprintf(buf, 32, bytes < 1e5 ? "%.5g %s" : "%.0f %s", bytes, unit[u]);
+    return buf;
+}
+
+/* "0.1678 GFLOP" */
+static const char *flop_text(double n, char buf[32])
+{
+    static const char *const unit[] = {"", "k", "M", "G", "T"};
+    int u = 0;
+    for (; n >= 100 && u < 4; u++)
+        n /= 1000;
+    snprintf(buf, 32, "%.4g %sFLOP", n, unit[u]);
+    return buf;
+}
+
 static const char *cc_text(uint32_t cc, char buf[16])
 {
     snprintf(buf, 16, "%u.%u", cc / 10, cc % 10);
@@ -149,11 +171,15 @@ static void traffic(struct kl_page *p)
     const kl_explained *e = p->e;
     const kl_model *m = e->model;
     struct line l = {.n = 0};
-    char a[32], b[32], c[32];
-    add(&l, "%s moved (each byte once)", size(e->bytes, a));
+    char a[32], b[32];
+    bool exact = true;
+    for (uint32_t i = 0; m && i < m->array.n; i++)
+        exact &= m->array.v[i].exact;
+    add(&l, "%s moved (each byte once%s)", size_like(e->bytes, e->bytes, a),
+        exact ? "" : "; not exact, see unknown");
     if (m && m->passes.n > 1)
         add(&l, "   as %u separate passes %s: ratio %.3f (traffic, not speed)", m->passes.n,
-            size((double)(m->passes.read + m->passes.written), b), m->passes.ratio);
+            size_like((double)(m->passes.read + m->passes.written), e->bytes, b), m->passes.ratio);
     row(p, "traffic", "%s", l.s);
     for (uint32_t i = 0; m && i < m->array.n; i++) {
         const kl_model_array *r = &m->array.v[i];
@@ -162,11 +188,14 @@ static void traffic(struct kl_page *p)
         l.n = 0;
         add(&l, "%s:", r->name);
         if (r->read)
-            add(&l, " reads %s of %s, each byte %s%.2f times", size((double)r->read, a),
-                size((double)r->unique_read, b), r->exact ? "" : "about ", r->reuse);
+            add(&l, " reads %s of %s, each byte %s%.4g times",
+                size_like((double)r->read, (double)r->unique_read, a),
+                size_like((double)r->unique_read, (double)r->unique_read, b),
+                r->exact ? "" : "about ", r->reuse);
         if (r->written)
-            add(&l, "%s writes %s of %s", r->read ? ";" : "", size((double)r->written, a),
-                size((double)r->unique_written, c));
+            add(&l, "%s writes %s of %s", r->read ? ";" : "",
+                size_like((double)r->written, (double)r->unique_written, a),
+                size_like((double)r->unique_written, (double)r->unique_written, b));
         row(p, "", "%s", l.s);
     }
 }
@@ -176,13 +205,18 @@ static void work(struct kl_page *p)
     const kl_explained *e = p->e;
     const kl_model *m = e->model;
     struct line l = {.n = 0};
+    char n[32];
     if (!m)
         return;
-    add(&l, "%.4g GFLOP", e->flop * 1e-9);
+    if (e->flop <= 0) {
+        row(p, "work", "no floating-point arithmetic");
+        return;
+    }
+    add(&l, "%s", flop_text(e->flop, n));
     if (m->work.special)
-        add(&l, " (%.4g G of them functions)", (double)m->work.special * 1e-9);
+        add(&l, " (functions: %s)", flop_text((double)m->work.special, n));
     if (m->work.dot)
-        add(&l, " (%.4g G in products of matrices)", (double)m->work.dot * 1e-9);
+        add(&l, " (products of matrices: %s)", flop_text((double)m->work.dot, n));
     if (e->bytes > 0)
         add(&l, "   %.3g FLOP/B", e->flop / e->bytes);
     if (e->has_roof)

@@ -7,7 +7,10 @@
 #include "lib/lib.h"
 #include "rt/ptxas.h"
 
-enum { PTXAS_MS = 60000 };
+enum {
+    PTXAS_MS = 60000,
+    BUDGET = 1 << 21 /* a second or two of scalar loops */
+};
 
 struct job {
     kiln_kernel *k;
@@ -89,6 +92,46 @@ static const char *version_of(kl_arena *a, const char *ptx)
     return kl_strndup(a, at, strcspn(at, " \r\n"));
 }
 
+static void model_param(const struct job *j, const struct kl_param *f, kl_model_param *out)
+{
+    const struct kl_boundparam *p = &j->bound.param[f->decl];
+    uint32_t i = arg_of(j, f->name);
+    *out = (kl_model_param){.name = f->name, .given = p->given, .bits = p->bits, .rank = p->rank};
+    memcpy(out->ext, p->ext, sizeof out->ext);
+    memcpy(out->str, p->str, sizeof out->str);
+    if (f->use != KL_P_ARRAY)
+        return;
+    out->base = base_of(j, f->name);
+    if (i == j->n || j->args[i].kind != KILN_ARG_TENSOR || !j->args[i].u.tensor.data)
+        return;
+    const kiln_tensor *t = &j->args[i].u.tensor;
+    out->data = out->lo = t->data;
+    out->hi = (const char *)t->data + t->size_bytes;
+}
+
+static void model(struct job *j, int64_t sms)
+{
+    kl_explained *e = j->e;
+    kl_arena *a = &e->a;
+    kl_model_in *in = kl_new(a, kl_model_in);
+    kl_model *m = kl_new(a, kl_model);
+    kl_model_param *p = kl_new_n(a, kl_model_param, j->fn->nparam + 1);
+    kl_ptx_opts *o = kl_new(a, kl_ptx_opts);
+    *o = j->ptx;
+    for (uint32_t i = 0; i < j->fn->nparam; i++)
+        model_param(j, &j->fn->param[i], &p[i]);
+    *in = (kl_model_in){.f = j->fn,
+                        .plain = j->plain,
+                        .ptx = o,
+                        .param = p,
+                        .grid = {e->grid[0], e->grid[1], e->grid[2]},
+                        .num_sms = sms,
+                        .budget = BUDGET};
+    kl_model_make(m, in);
+    e->model = m;
+    e->in = in;
+}
+
 static kiln_status compile(struct kl_call *c, void *arg)
 {
     struct job *j = arg;
@@ -106,13 +149,17 @@ static kiln_status compile(struct kl_call *c, void *arg)
     const kl_pipeline p = {.level = level ? level : 2};
     kl_run_passes(j->fn, &p, NULL);
     /* what the facts of the launch see of addresses */
-    for (uint32_t i = 0; i < j->bound.nparam; i++)
+    for (uint32_t i = 0; i < j->k->nparam; i++)
         if (j->k->param[i].kind == KILN_PARAM_ARRAY)
             j->bound.param[i].data = (void *)(uintptr_t)base_of(j, j->k->param[i].name);
     unsigned facts = kl_facts(j->k, &j->bound);
     e->v16 = (facts & KL_FACT_V16) != 0;
     e->i32 = (facts & KL_FACT_I32) != 0;
-    j->ptx = (kl_ptx_opts){.arch = e->arch, .v16 = e->v16, .i32 = e->i32, .lines = true};
+    j->ptx = (kl_ptx_opts){.arch = e->arch,
+                           .v16 = e->v16,
+                           .i32 = e->i32,
+                           .no_swizzle = e->no_swizzle,
+                           .lines = true};
     kl_buf body = {.a = a}, text = {.a = a};
     kl_ptx_emit(&body, j->fn, &j->ptx, &e->info);
     kl_ptx_prelude(&text, j->fn, &j->ptx, e->info.cluster > 1);
@@ -128,6 +175,8 @@ static kiln_status compile(struct kl_call *c, void *arg)
     e->ctas = (e->programs < most ? e->programs : most) * e->info.cluster;
     e->under_way = kl_explain_under_way(j->fn) / e->info.cluster;
     describe(j);
+    if (!j->bound.empty)
+        model(j, sms);
     return KILN_OK;
 }
 
@@ -248,16 +297,43 @@ static void occupancy(kl_explained *e)
         kl_waves_of(e->ctas, e->chip->sms, e->occ.blocks, &e->waves);
 }
 
+/* The units that most of the arithmetic runs on. */
+static void choose_peak(kl_explained *e)
+{
+    const kl_chip *c = e->chip;
+    const kl_model_work *w = &e->model->work;
+    const kl_model_dot *dot = NULL;
+    for (uint32_t i = 0; i < e->model->dot.n; i++)
+        if (e->model->dot.v[i].tensor)
+            dot = &e->model->dot.v[i];
+    if (dot && (double)w->dot > e->flop / 2) {
+        uint32_t bytes = kl_elems[dot->elem].bytes;
+        e->peak = bytes == 1 ? c->t8 : bytes == 2 ? c->t16 : c->t32;
+        e->peak_of = bytes == 1 ? "tensor 8-bit" : bytes == 2 ? "tensor 16-bit" : "tensor tf32";
+    } else if ((double)w->fp64 > e->flop / 2) {
+        e->peak = kl_chip_peak(c, KL_PEAK_FP64);
+        e->peak_of = "fp64";
+    } else {
+        e->peak = kl_chip_peak(c, KL_PEAK_FP32);
+        e->peak_of = "fp32";
+    }
+}
+
 static void roof(kl_explained *e)
 {
-    for (uint32_t i = 0; i < e->narray; i++)
+    const kl_model *m = e->model;
+    for (uint32_t i = 0; i < e->narray && !m; i++)
         e->bytes += (double)e->array[i].bytes * (e->array[i].reads + e->array[i].writes);
+    if (!m)
+        return;
+    e->bytes = (double)m->moved;
+    e->flop = (double)m->work.fp16 + (double)m->work.fp32 + (double)m->work.fp64 +
+              (double)m->work.special;
     if (!e->chip)
         return;
+    choose_peak(e);
     e->bandwidth = e->chip->memory;
-    e->peak = kl_chip_peak(e->chip, KL_PEAK_FP32);
-    e->peak_of = "fp32";
-    e->has_roof = kl_roof_of(e->flop, e->bytes, e->bandwidth, e->peak, &e->roof);
+    e->has_roof = e->flop > 0 && kl_roof_of(e->flop, e->bytes, e->bandwidth, e->peak, &e->roof);
 }
 
 static kiln_status finish(struct kl_call *c, void *arg)
@@ -265,6 +341,8 @@ static kiln_status finish(struct kl_call *c, void *arg)
     struct job *j = arg;
     occupancy(j->e);
     roof(j->e);
+    if (j->e->model)
+        kl_model_notes(j->e->model, j->e->in, c->d);
     kl_explain_rules(j->e, j->k->node->name_span, c->d);
     return KILN_OK;
 }

@@ -127,6 +127,7 @@ kiln_status kl_gpu_print(struct kl_call *c, struct kl_item *it)
                            .v16 = it->facts & KL_FACT_V16,
                            .i32 = it->facts & KL_FACT_I32,
                            .exact = !ctx->cuda,
+                           .no_swizzle = it->no_swizzle,
                            .lines = true,
                            .first_file = it->part * FILES + 1,
                            .symbol = it->part ? kl_printf(a, "kiln_%u_%s", it->part, it->k->name)

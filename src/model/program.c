@@ -186,6 +186,7 @@ static void run_if(struct mrun *r, kl_val v)
 
 static void run_block(struct mrun *r, kl_blk b)
 {
+    r->work++;
     kl_each_ins (r->f, b, v) {
         const struct kl_ins *in = kl_in(r->f, v);
         r->runs[r->set][v.id]++;
