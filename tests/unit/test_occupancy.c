@@ -16,7 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../library.h"
 #include "model/occupancy.h"
+#include "rt/cuda.h"
+#include "tool.h"
 
 #ifdef __has_include
 #if __has_include(<cuda_occupancy.h>)
@@ -216,11 +219,125 @@ static void header(void **state)
 #endif
 }
 
+/* ---- the driver ---- */
+
+struct swept {
+    kl_cuda *cuda;
+    kl_sm sm;
+    uint64_t points, refused;
+    unsigned kernels, bad;
+};
+
+/* One function with every block of threads that it takes and all shared memory there is. */
+static void sweep(struct swept *w, const char *name, const kl_cufn *f)
+{
+    const struct kl_cuda_api *api = kl_cuda_calls(w->cuda);
+    uint32_t most = w->sm.shared_most - f->shared;
+    kl_cudaerr e;
+    int in = kl_cuda_enter(w->cuda, &e);
+    assert_true(in >= 0);
+    assert_int_equal(api->FuncSetAttribute(f->function, KL_CU_FN_DYNAMIC, (int)most), 0);
+    for (uint32_t threads = 32; threads <= f->max_threads; threads += 32)
+        for (uint32_t dynamic = 0; dynamic <= most; dynamic += 1024) {
+            const kl_occ_block b = {threads, f->registers, f->shared + dynamic, 1};
+            kl_occ o;
+            int blocks = -1;
+            kl_occupancy(&w->sm, &b, &o);
+            int cu = api->Occupancy(&blocks, f->function, (int)threads, dynamic);
+            w->points++;
+            w->refused += cu != 0;
+            if (!cu && blocks != (int)o.blocks && w->bad++ < 20)
+                print_error("%s: %u threads, %u registers, %u + %u bytes: the driver says %d, the "
+                            "rule %u\n",
+                            name, threads, f->registers, f->shared, dynamic, blocks, o.blocks);
+        }
+    kl_cuda_leave(w->cuda, in);
+    w->kernels++;
+}
+
+static void sweep_kernel(struct swept *w, kiln_context *ctx, const struct lib_row *r, kiln_dtype t)
+{
+    static char text[1 << 17];
+    char path[200], label[60], arch[16], entry[100], *ptx;
+    struct lib_args a;
+    kiln_module *m;
+    const kl_cudainfo *d = kl_cuda_info(w->cuda);
+    snprintf(path, sizeof path, "kernels/%s.kiln", r->file);
+    FILE *in = fopen(path, "rb");
+    if (!in)
+        fail_msg("no %s; run this from the root of the tree", path);
+    size_t len = fread(text, 1, sizeof text, in);
+    fclose(in);
+    assert_int_equal(kiln_compile(ctx, path, text, len, &m, NULL), KILN_OK);
+    lib_label(r, t, label, sizeof label);
+    lib_arguments(r, t, &a, 0);
+    uint32_t best = 0; /* the latest target that the device runs */
+    const char *name;
+    for (size_t i = 0; (name = kl_tool_arch_name(i)); i++)
+        if (strtoul(name + 3, NULL, 10) <= (unsigned)(d->major * 10 + d->minor))
+            best = (uint32_t)strtoul(name + 3, NULL, 10);
+    snprintf(arch, sizeof arch, "sm_%u", best);
+    snprintf(entry, sizeof entry, "kiln_%s", r->kernel);
+    const kl_tool_emit_opts e = {.stage = "ptx", .arch = arch};
+    assert_int_equal(
+        kl_tool_emit(m, kiln_module_kernel(m, r->kernel), a.arg, a.n, &e, &ptx, NULL), KILN_OK);
+    void *cubin = NULL;
+    size_t size = 0;
+    kiln_cache_state state;
+    kl_cudaerr err = {0};
+    kl_cufn f = {0};
+    const kl_cuentry want = {entry, 32, 0, 1};
+    if (kl_cuda_assemble(w->cuda, NULL, ptx, strlen(ptx), entry, &cubin, &size, &state, &err) ||
+        kl_cuda_load(w->cuda, cubin, &want, 1, &f, &err))
+        fail_msg("%s: %s", entry, err.text);
+    sweep(w, entry, &f);
+    kl_cuda_unload(w->cuda, &f);
+    kl_alloc_libc.fn(NULL, cubin, size, 0);
+    kl_tool_free(ctx, ptx);
+    kiln_module_free(m);
+}
+
+/* Every kernel of the library x threads x shared memory, against
+ * cuOccupancyMaxActiveBlocksPerMultiprocessor. */
+static void device(void **state)
+{
+    static const kiln_dtype types[] = {KILN_F32, KILN_BF16};
+    struct swept w = {0};
+    kl_cudaerr e = {0};
+    kiln_options o = KILN_OPTIONS_INIT;
+    kiln_context *ctx;
+    (void)state;
+    if (!getenv("KILN_TEST_DEVICE"))
+        skip();
+    if (kl_cuda_open(&kl_alloc_libc, NULL, 0, &w.cuda, &e))
+        fail_msg("%s", e.text);
+    const kl_cudainfo *d = kl_cuda_info(w.cuda);
+    assert_true(kl_sm_find((uint32_t)(d->major * 10 + d->minor), &w.sm));
+    /* the table beside the device's attributes */
+    assert_int_equal(w.sm.warps * 32, d->sm_threads);
+    assert_int_equal(w.sm.shared, d->sm_shared);
+    assert_int_equal(w.sm.shared_most, d->shared_optin);
+    assert_int_equal(w.sm.registers, d->sm_registers);
+    assert_non_null(kl_cuda_calls(w.cuda)->Occupancy);
+    o.device = KILN_DEVICE_INTERP;
+    assert_int_equal(kiln_context_create(&o, &ctx, NULL), KILN_OK);
+    for (size_t i = 0; i < LIB_ROWS; i++)
+        for (int t = 0; t < 2; t++)
+            if (lib_rows[i].types & 1 << t)
+                sweep_kernel(&w, ctx, &lib_rows[i], types[t]);
+    kiln_context_free(ctx);
+    print_message("%s: %u kernels, %llu points, %u differences, %llu not answered\n", d->name,
+                  w.kernels, (unsigned long long)w.points, w.bad, (unsigned long long)w.refused);
+    kl_cuda_close(w.cuda);
+    assert_int_equal(w.bad, 0);
+    assert_true(w.points > w.refused);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden), cmocka_unit_test(known_cases), cmocka_unit_test(simplified),
-        cmocka_unit_test(ladders), cmocka_unit_test(header),
+        cmocka_unit_test(golden),  cmocka_unit_test(known_cases), cmocka_unit_test(simplified),
+        cmocka_unit_test(ladders), cmocka_unit_test(header),      cmocka_unit_test(device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
