@@ -183,12 +183,15 @@ static json_t *floors(const kl_explained *e)
 {
     json_t *j = json_array();
     const kl_chip *c = e->chip;
+    bool writes = false;
+    for (uint32_t i = 0; i < e->narray; i++)
+        writes |= e->array[i].writes;
     const struct {
         const char *from;
         double gbs;
     } f[] = {{c ? c->label : "", c ? c->memory : 0},
              {"measured copy", c ? c->copy : 0},
-             {"measured read", c ? c->read : 0}};
+             {"measured read", c && !writes ? c->read : 0}};
     for (size_t i = 0; i < sizeof f / sizeof *f; i++)
         if (f[i].gbs > 0 && e->bytes > 0)
             json_array_append_new(j, json_pack("{s:s, s:f, s:f}", "from", f[i].from, "gbs",
