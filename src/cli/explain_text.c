@@ -166,6 +166,15 @@ static void arrays(struct kl_page *p)
 
 /* ---- traffic, work, floors ---- */
 
+/* What print() and assert() write to is no array of the kernel. */
+static bool declared(const kl_explained *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->narray; i++)
+        if (strcmp(e->array[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static void traffic(struct kl_page *p)
 {
     const kl_explained *e = p->e;
@@ -183,7 +192,7 @@ static void traffic(struct kl_page *p)
     row(p, "traffic", "%s", l.s);
     for (uint32_t i = 0; m && i < m->array.n; i++) {
         const kl_model_array *r = &m->array.v[i];
-        if (!r->read && !r->written)
+        if ((!r->read && !r->written) || !declared(e, r->name))
             continue;
         l.n = 0;
         add(&l, "%s:", r->name);
@@ -492,8 +501,8 @@ static void waves(struct kl_page *p)
     if (!e->chip)
         return;
     if (!e->has_occ || !w->slots) {
-        row(p, "waves", "%llu blocks on %u multiprocessors; how many fit at a time is not known",
-            (unsigned long long)e->ctas, e->chip->sms);
+        row(p, "waves", "%llu block%s on %u multiprocessors; how many fit at a time is not known",
+            (unsigned long long)e->ctas, e->ctas == 1 ? "" : "s", e->chip->sms);
         return;
     }
     add(&l, "%.4g (%llu blocks per wave on %u SMs)", w->waves, (unsigned long long)w->slots,

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "explain.h"
 #include "kiln.h"
 #include "tool.h"
 
@@ -234,6 +235,25 @@ static kiln_status infer(kiln_context *ctx, kiln_diags **d)
     return s;
 }
 
+static kiln_status explain(kiln_context *ctx, kiln_diags **d)
+{
+    kiln_module *m = NULL;
+    kl_explained *e = NULL;
+    struct args g;
+    kl_chip chip;
+    kl_chip_at(0, &chip);
+    make_args(&g, 2);
+    const kl_explain_opts o = {.chip = &chip, .ptxas = "/none/ptxas"};
+    kiln_status s = kiln_compile(ctx, "t.kiln", text, sizeof text - 1, &m, NULL);
+    if (!s)
+        s = kl_explain(kiln_module_kernel(m, "softmax"), g.a, 2, &o, &e, d);
+    if (!s && (e->programs != ROWS || !e->model || e->regs.from != KL_REGS_NONE))
+        s = (kiln_status)WRONG;
+    kl_explain_free(e);
+    kiln_module_free(m);
+    return s;
+}
+
 static kiln_status buffers(kiln_context *ctx, kiln_diags **d)
 {
     kiln_buffer *b = NULL, *b2 = NULL;
@@ -390,7 +410,7 @@ int main(void)
     } all[] = {{"compile", only_compile},  {"bad source", compile_bad}, {"launch", launch_both},
                {"format", format_source},
                {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer},
-               {"buffers", buffers},        {"graph", graphs}};
+               {"buffers", buffers},       {"graph", graphs},           {"explain", explain}};
     strcpy(root, "/tmp/kiln-test-XXXXXX");
     if (!mkdtemp(root))
         return 1;
