@@ -29,6 +29,11 @@ const char *kl_explain_bytes(double n, char buf[32])
     return buf;
 }
 
+static void gain(struct kl_diag *g, double share, const char *of)
+{
+    kl_note(g, nowhere, "expected gain: up to %.0f%% of %s", 100 * share, of);
+}
+
 /* The nearest rung on which more blocks fit. */
 static bool step_up(const kl_explained *e, enum kl_limit of, kl_rung *out)
 {
@@ -70,9 +75,8 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
         return;
     struct kl_diag *g =
         kl_diag(d, KL_K2301, at,
-                "%.3g%% of the warps fit on a multiprocessor, and they do not keep memory busy: up to "
-                "%.0f%% of the time is waiting",
-                100 * e->occ.share, 100 * (1 - now / want));
+                "%.3g%% of the warps fit on a multiprocessor, and they do not keep memory busy",
+                100 * e->occ.share);
     kl_note(g, nowhere,
             "%u block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %d "
             "ns / %u, the latency is assumed)",
@@ -87,6 +91,7 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
     }
     kl_note(g, nowhere, "help: larger tiles, or several loads before the first use, have more bytes "
                         "under way");
+    gain(g, 1 - now / want, "the time");
 }
 
 static void grid(const kl_explained *e, kl_span at, kl_diags *d)
@@ -97,26 +102,27 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
     if (e->ctas < e->chip->sms) {
         struct kl_diag *g =
             kl_diag(d, KL_K2303, at,
-                    "a grid of %llu block%s on %u multiprocessors: %.0f%% of them do nothing",
+                    "a grid of %llu block%s on %u multiprocessors: %u of them do nothing",
                     (unsigned long long)e->ctas, e->ctas == 1 ? "" : "s", e->chip->sms,
-                    100.0 * (double)(e->chip->sms - e->ctas) / e->chip->sms);
+                    e->chip->sms - (uint32_t)e->ctas);
         kl_note(g, nowhere, "help: smaller tiles make more programs; long rows can be split over "
                             "programs, whose parts a second kernel joins");
+        gain(g, 1 - (double)e->ctas / e->chip->sms, "the time");
         return;
     }
     if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2)
         return;
     struct kl_diag *g = kl_diag(
         d, KL_K2302, at,
-        "%.2f waves: the last one holds %llu of %llu blocks, and costs up to %.0f%% of the time",
-        w->waves, (unsigned long long)w->rest, (unsigned long long)w->slots,
-        100 * (1 - w->efficiency));
+        "%.2f waves: the last one holds %llu of %llu blocks and takes as long as a full one", w->waves,
+        (unsigned long long)w->rest, (unsigned long long)w->slots);
     kl_note(g, nowhere, "a wave is %llu blocks: %u multiprocessors x %u",
             (unsigned long long)w->slots, e->chip->sms, e->occ.blocks);
     kl_note(g, nowhere, "help: a grid of %llu blocks is %llu full wave%s; or make the programs so "
                         "small that there are many waves",
             (unsigned long long)(w->slots * w->whole), (unsigned long long)w->whole,
             w->whole == 1 ? "" : "s");
+    gain(g, 1 - w->efficiency, "the time");
 }
 
 static void spills(const kl_explained *e, kl_span at, kl_diags *d)
@@ -136,9 +142,10 @@ static void spills(const kl_explained *e, kl_span at, kl_diags *d)
         kl_diag(d, KL_K2401, at,
                 "registers spill: %u bytes of stores and %u of loads a thread (ptxas, %u registers)",
                 r->spill_stores, r->spill_loads, r->registers);
-    kl_note(g, nowhere, "up to %s through the cache if each runs once; the kernel's own traffic is %s",
+    kl_note(g, nowhere, "%s through the cache if each runs once; the kernel's own traffic is %s",
             kl_explain_bytes(moved, bytes), kl_explain_bytes(e->bytes, (char[32]){0}));
     kl_note(g, nowhere, "help: smaller tiles, or more threads for them: warps(...) of the kernel");
+    gain(g, moved / (moved + e->bytes), "the bytes that pass the cache");
 }
 
 void kl_explain_rules(const kl_explained *e, kl_span at, kl_diags *d)
