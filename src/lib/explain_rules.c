@@ -110,7 +110,7 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
         gain(g, 1 - (double)e->ctas / e->chip->sms, "the time");
         return;
     }
-    if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2)
+    if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2 || w->efficiency > 0.95)
         return;
     struct kl_diag *g = kl_diag(
         d, KL_K2302, at,

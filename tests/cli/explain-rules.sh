@@ -36,9 +36,10 @@ echo "== K2301: 3 blocks of 4 KiB are too little for memory; 16 are not; nor whe
 k r168 k.kiln:scale x=10000000:f32 --gpu H200
 k r32 k.kiln:scale x=10000000:f32 --gpu H200
 k r168 k.kiln:wide x=100000000:f32 --gpu H200
-echo "== K2302: 160 blocks, one a multiprocessor of 148; 296 are two full waves; many waves"
+echo "== K2302: 160 blocks, one a multiprocessor of 148; 296 are two full waves, 295 almost; many waves"
 k r255 k.kiln:wide x=1310720:f32 --gpu B200
 k r255 k.kiln:wide x=2424832:f32 --gpu B200
+k r255 k.kiln:wide x=2416640:f32 --gpu B200
 k r255 k.kiln:wide x=20000000:f32 --gpu B200
 echo "== K2303: 8 blocks for 132 multiprocessors; 132 for 132"
 k r32 k.kiln:wide x=65536:f32 --gpu H200
