@@ -552,13 +552,18 @@ static void sim_cells(const kl_sim_line *l, struct cells *c)
 static void source_row(struct kl_page *p, const char *label, const struct cells *c, double bytes,
                        const char *text, int len)
 {
-    char size_text[32] = "";
+    char size_text[32] = "", cells[160];
     if (bytes > 0)
         size(bytes, size_text);
-    fprintf(p->f, "  %5s  %-11s %-11s %-11s %-10s", label, c->load, c->store, c->shared, size_text);
-    if (len > 0)
-        fprintf(p->f, " | %.*s", len, text);
-    fputc('\n', p->f);
+    int n = snprintf(cells, sizeof cells, "  %5s  %-11s %-11s %-11s %-10s", label, c->load, c->store,
+                     c->shared, size_text);
+    if (len > 0) {
+        fprintf(p->f, "%s | %.*s\n", cells, len, text);
+        return;
+    }
+    while (n > 0 && cells[n - 1] == ' ')
+        n--;
+    fprintf(p->f, "%.*s\n", n, cells);
 }
 
 static const kl_sim_line *sim_line(const kl_explained *e, const char *file, uint32_t line)
