@@ -19,3 +19,4 @@ same $k/softmax.kiln:softmax_strided x=9x1001:f32:strides=1003x1:offset=1
 same $k/layernorm.kiln:layernorm x=9x1000:bf16 gamma=1000:bf16 beta=1000:bf16
 same $k/matmul.kiln:matmul a=100x70:f32 b=70x90:f32
 same $k/rowsum.kiln:rowsum x=16x4096:f32
+same $k/softmax.kiln:softmax x=2x65536:f32
