@@ -218,7 +218,7 @@ static void work(struct kl_page *p)
     if (!m)
         return;
     if (e->flop <= 0) {
-        row(p, "work", "no floating-point arithmetic");
+        row(p, "work", "no floating-point arithmetic on tiles");
         return;
     }
     add(&l, "%s", flop_text(e->flop, n));
