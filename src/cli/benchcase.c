@@ -38,7 +38,7 @@ static bool words_of(struct kl_bench *b, struct kl_subject *s, const struct kl_p
             continue;
         if (!value)
             return false;
-        if (p->kind == KILN_PARAM_ARRAY && kl_shape_word(value, p->dtype, (unsigned)i, &random)) {
+        if (p->kind == KILN_PARAM_ARRAY && kl_random_word(value, p->dtype, (unsigned)i, &random)) {
             free(value);
             value = random;
         }

@@ -232,7 +232,7 @@ static bool same_as(struct kl_subject *s, kiln_context *ctx, const char *who, st
         struct kl_cmp c;
         if (!got->p->writes || !want)
             continue;
-        if (got->dense && want->dense && kl_same_shape(got, want) &&
+        if (got->dense && want->dense && kl_arr_same_shape(got, want) &&
             memcmp(got->data, want->data, (size_t)got->count * kl_elems[got->elem].bytes) == 0)
             continue;
         kl_compare(got, want, &tol, &c);
@@ -338,7 +338,7 @@ static bool make_up(struct kl_subject *s, struct kl_msg *m)
             continue;
         kl_shape_text(ndim, extent, shape, sizeof shape);
         char *typed = kl_xprintf("%s:%s", shape, kl_elems[t].name);
-        if (kl_shape_word(typed, t, 100 + (unsigned)i, &word)) {
+        if (kl_random_word(typed, t, 100 + (unsigned)i, &word)) {
             s->as.v = kl_xgrow(s->as.v, sizeof *s->as.v, s->as.n);
             s->as.v[s->as.n++] =
                 (struct kl_assign){.name = kl_xstrndup(p->name, strlen(p->name)), .value = word};

@@ -338,7 +338,7 @@ char *kl_point_expand(const struct kl_point *p, const char *word, struct kl_msg 
     return out;
 }
 
-bool kl_shape_word(const char *word, kiln_dtype type, unsigned seed, char **out)
+bool kl_random_word(const char *word, kiln_dtype type, unsigned seed, char **out)
 {
     int32_t ndim;
     int64_t shape[KL_DIMS];

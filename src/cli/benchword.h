@@ -45,6 +45,6 @@ char *kl_point_expand(const struct kl_point *p, const char *word, struct kl_msg 
 
 /* "4096x4096", "4096x4096:f16": true, and the word for random values of that shape.  type: of the
  * parameter, as far as known; seed: an own one for each array. */
-bool kl_shape_word(const char *word, kiln_dtype type, unsigned seed, char **out);
+bool kl_random_word(const char *word, kiln_dtype type, unsigned seed, char **out);
 
 #endif

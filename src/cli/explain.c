@@ -30,7 +30,7 @@ struct explain {
 static int read_format(struct explain *x)
 {
     static const char *const names[] = {"text", "json", "md"};
-    const char *s = kl_opt(x->o, KL_OPT_explain_format), *m = kl_opt(x->o, KL_OPT_measure);
+    const char *s = kl_opt(x->o, KL_OPT_explain_format), *m = kl_opt(x->o, KL_OPT_explain_measure);
     x->measure = m != NULL;
     if (m && strcmp(m, "sim") != 0)
         return kl_usage(x->o, "--measure %s: there is sim", m);

@@ -282,7 +282,7 @@ static bool compare(const struct kl_arr *got, const struct kl_arr *ref, double *
     struct kl_tol tol = kl_peer_tol(ref->elem);
     struct kl_cmp c;
     char text[600];
-    if (!kl_same_shape(got, ref))
+    if (!kl_arr_same_shape(got, ref))
         return kl_msg(m, KL_RC_FINDINGS, "%s has another shape", ref->p->name);
     kl_compare(got, ref, &tol, &c);
     kl_cmp_text(&c, got, &tol, text, sizeof text);

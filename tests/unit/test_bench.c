@@ -293,15 +293,15 @@ static void shape_words(void **u)
 {
     char *w;
     (void)u;
-    assert_true(kl_shape_word("4x8:f16", KILN_DTYPE_NONE, 3, &w));
+    assert_true(kl_random_word("4x8:f16", KILN_DTYPE_NONE, 3, &w));
     assert_string_equal(w, "randn(4x8,f16,3)");
     free(w);
-    assert_true(kl_shape_word("4", KILN_I32, 0, &w));
+    assert_true(kl_random_word("4", KILN_I32, 0, &w));
     assert_string_equal(w, "randint(4,100,0)");
     free(w);
-    assert_false(kl_shape_word("x.npy:f32", KILN_F32, 0, &w));
-    assert_false(kl_shape_word("4x8:nothing", KILN_F32, 0, &w));
-    assert_false(kl_shape_word("rand(4,f32)", KILN_F32, 0, &w));
+    assert_false(kl_random_word("x.npy:f32", KILN_F32, 0, &w));
+    assert_false(kl_random_word("4x8:nothing", KILN_F32, 0, &w));
+    assert_false(kl_random_word("rand(4,f32)", KILN_F32, 0, &w));
 }
 
 /* ---- reports ---- */
