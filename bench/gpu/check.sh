@@ -4,14 +4,14 @@
 #
 # Needs programs that `make all tests` and bench/gpu/run.sh build (O: where), or the folder that
 # pack.sh made.  OUT (default: bench-gpu) receives the log of each step.  Environment: O, DEVICE,
-# JOBS, STEPS (some of: cases sweep random ops insns graphs occupancy hosts memcheck racecheck
-# synccheck initcheck host), RANDOM_N (5000), EVERY (8: the sanitizer takes one case of the small
+# JOBS, STEPS (some of: cases sweep random ops insns nn graphs occupancy hosts memcheck
+# racecheck synccheck initcheck host), RANDOM_N (5000), EVERY (8: the sanitizer takes one case of the small
 # sweep in so many), SECONDS_STEP (150), SANITIZER.
 set -u
 OUT=${1:-bench-gpu}
 O=${O:-build}
 DEVICE=${DEVICE:-0}
-STEPS=${STEPS:-cases sweep random ops insns graphs occupancy hosts memcheck racecheck synccheck initcheck host}
+STEPS=${STEPS:-cases sweep random ops insns nn graphs occupancy hosts memcheck racecheck synccheck initcheck host}
 SECONDS_STEP=${SECONDS_STEP:-150}
 cores=$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 4)
 JOBS=${JOBS:-$((cores > 12 ? 12 : cores))}
@@ -29,8 +29,10 @@ prog() {
 # step NAME SECONDS COMMAND...: run it, keep its log, say how it ended.
 step() {
     name=$1 most=$2
-    shift 2
+    case $name in test_*) name=nn ;; esac
     case " $STEPS " in *" $name "*) ;; *) return ;; esac
+    name=$1
+    shift 2
     t=$(date +%s)
     timeout "$most" "$@" >"$OUT/$name.log" 2>&1
     rc=$?
@@ -76,6 +78,9 @@ step random "$SECONDS_STEP" "$(prog random-programs)" -n "${RANDOM_N:-5000}" --i
     --batch 100 -j "$JOBS"
 step ops "$SECONDS_STEP" "$(prog random-programs)" --ops --interp --sim --cuda --batch 50 -j "$JOBS"
 step insns 60 env KILN_TEST_DEVICE=1 "$(prog test_sim_ops)"
+for t in test_nn test_nn_more test_order test_rows; do
+    step "$t" 90 env KILN_TEST_DEVICE=1 "$(prog $t)"
+done
 step graphs 60 env KILN_TEST_DEVICE=1 "$(prog test_graph)"
 # blocks that fit on a multiprocessor: the rule of `kiln explain` against the driver's answer
 step occupancy "$SECONDS_STEP" env KILN_TEST_DEVICE=1 "$(prog test_occupancy)"

@@ -15,7 +15,8 @@ for p in kiln bench/gpu/kernels bench/gpu/launch; do
     strip -o "$DIR/b/$p" "$O/$p"
 done
 for p in random-programs shape-sweep device-check compile-times unit/test_sim_ops \
-    unit/test_graph unit/test_occupancy; do
+    unit/test_graph unit/test_occupancy api/test_nn api/test_nn_more api/test_order \
+    api/test_rows; do
     strip -o "$DIR/b/$(basename $p)" "$O/tests/$p"
 done
 "${CC:-cc}" -Iinclude -O2 -o "$DIR/b/chain" examples/chain.c "$O/libkiln.a" -ldl -lpthread -lm

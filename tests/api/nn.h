@@ -39,8 +39,12 @@ static unsigned now; /* the device under test */
 static int setup(void **state)
 {
     (void)state;
-    static const kiln_device dev[] = {KILN_DEVICE_INTERP, KILN_DEVICE_CPU, KILN_DEVICE_SIM};
-    for (unsigned i = 0; i < 3; i++) {
+    static const kiln_device here[] = {KILN_DEVICE_INTERP, KILN_DEVICE_CPU, KILN_DEVICE_SIM},
+                             gpu[] = {KILN_DEVICE_CUDA};
+    const char *env = getenv("KILN_TEST_DEVICE"); /* 1: on a GPU instead */
+    bool on_gpu = env && *env == '1';
+    const kiln_device *dev = on_gpu ? gpu : here;
+    for (unsigned i = 0; i < (on_gpu ? 1 : 3); i++) {
         kiln_options o = KILN_OPTIONS_INIT;
         kiln_options_from_env(&o);
         o.device = dev[i];
