@@ -78,6 +78,7 @@ KT       := $(sort $(wildcard tests/kt*.c))
 RANDOM   := $(sort $(wildcard tests/random/*.c))
 SWEEP    := $(sort $(wildcard tests/sweep/*.c))
 AOT      := $(sort $(wildcard tests/aot/*.c))
+ERRORS   := $(sort $(wildcard tests/errors/*.c))
 
 $(unit): %: %.o $(TESTLIBS)
 	@echo "  LD   $@"
@@ -98,6 +99,9 @@ $(O)/tests/aot-check: $(call obj,$(AOT)) $(TESTLIBS)
 $(O)/tests/model-agree: $(call obj,$(sort $(wildcard tests/explain/*.c)) $(filter-out tests/random/main.c,$(RANDOM))) $(TESTLIBS)
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
+$(O)/tests/kernel-errors: $(call obj,$(ERRORS)) $(O)/libkiln.a
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 $(O)/tests/device-check: $(O)/tests/device/device.o
 $(O)/tests/compile-times: $(O)/tests/times/compile.o
 $(O)/tests/device-check $(O)/tests/compile-times: $(O)/libkiln.a
@@ -127,7 +131,7 @@ $(O)/tests/unit/test_occupancy.o: KL_CPPFLAGS += $(if $(wildcard $(CUDA_HOME)/in
 
 tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
-       $(O)/tests/aot-check $(O)/tests/model-agree
+       $(O)/tests/aot-check $(O)/tests/model-agree $(O)/tests/kernel-errors
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
