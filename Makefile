@@ -102,7 +102,7 @@ $(O)/tests/model-agree: $(call obj,$(sort $(wildcard tests/explain/*.c)) $(filte
 $(O)/tests/kernel-errors: $(call obj,$(ERRORS)) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/tests/device-check: $(O)/tests/device/device.o
+$(O)/tests/device-check: $(O)/tests/device/device.o $(O)/tests/device/shared.o
 $(O)/tests/compile-times: $(O)/tests/times/compile.o
 $(O)/tests/device-check $(O)/tests/compile-times: $(O)/libkiln.a
 	@echo "  LD   $@"

@@ -1,6 +1,6 @@
 /* device.c - what a host program may do to a device, on a real one or the stand-in driver.
  *
- *     device-check [--device sim|cpu|cuda[:N]] [--threads N] [--turns N]
+ *     device-check [--device sim|cpu|cuda[:N]] [--threads N] [--turns N] [--part threads]
  *
  * Several threads launch on one context and on contexts of their own; memory runs out; shapes are
  * wrong; there is no such device; a kernel faults (in a child process); with two GPUs, both work
@@ -16,13 +16,15 @@
 #include <unistd.h>
 
 #include "kiln.h"
+#include "shared.h"
 
 enum { N = 5000, MOST_THREADS = 64 };
 
 static struct {
     kiln_device device;
     int index, threads, turns;
-} opt = {KILN_DEVICE_SIM, 0, 8, 20};
+    bool some; /* --part: only what has threads */
+} opt = {KILN_DEVICE_SIM, 0, 8, 20, false};
 
 static unsigned passed, failed, skipped;
 
@@ -382,6 +384,8 @@ static void options(int argc, char **argv)
             opt.threads = atoi(v);
         } else if (strcmp(argv[i], "--turns") == 0) {
             opt.turns = atoi(v);
+        } else if (strcmp(argv[i], "--part") == 0) {
+            opt.some = strcmp(v, "threads") == 0;
         } else if (strcmp(argv[i], "--device") == 0) {
             opt.device = strncmp(v, "cuda", 4) == 0 ? KILN_DEVICE_CUDA
                          : strcmp(v, "cpu") == 0    ? KILN_DEVICE_CPU
@@ -398,7 +402,7 @@ int main(int argc, char **argv)
     struct dev v;
     options(argc, argv);
     bool gpu = opt.device == KILN_DEVICE_CUDA;
-    if (gpu) /* first: a child cannot use a device that its parent has opened */
+    if (gpu && !opt.some) /* first: a child cannot use a device that its parent has opened */
         result("a kernel that faults", fault());
     if (!open_dev(&v, opt.index)) {
         puts("0 passed, 1 failed, 0 skipped");
@@ -406,8 +410,10 @@ int main(int argc, char **argv)
     }
     result("threads on one context", run_threads(&v, 1));
     result("threads on contexts of their own", run_threads(NULL, 0));
-    result("wrong shapes", wrong_shapes(&v));
-    if (gpu) {
+    result("objects that threads share", shared_objects(v.ctx, opt.threads, opt.turns / 4 + 1));
+    if (!opt.some)
+        result("wrong shapes", wrong_shapes(&v));
+    if (gpu && !opt.some) {
         int n = devices();
         result("out of memory", out_of_memory(&v));
         result("no such device", no_such_device(&v, n));
