@@ -101,7 +101,8 @@ static opnd warp_place(struct red *r, const struct exchange *x, uint32_t c, bool
         else if (!fold && i < x->n)
             weight[i] = es << (i + high);
     }
-    return plus(g, plus(g, x->region, kl_px_weigh(g, weight)), kl_px_weigh_rank(g, ranks));
+    opnd far = kl_px_weigh_rank(g, ranks); /* before the rest: arguments have no order in C */
+    return plus(g, plus(g, x->region, kl_px_weigh(g, weight)), far);
 }
 
 static uint32_t reg_place(const struct exchange *x, uint32_t c, uint32_t k)
@@ -242,7 +243,8 @@ static void fold_columns(struct red *r, const struct exchange *x, const struct e
             }
             opnd t = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", g->tid,
                                 (uint32_t)__builtin_ctz(y->es[c]));
-            opnd to = plus(g, plus(g, y->region, t), kl_px_weigh_rank(g, ranks));
+            opnd far = kl_px_weigh_rank(g, ranks);
+            opnd to = plus(g, plus(g, y->region, t), far);
             for (uint32_t j = 0; j < y->nf; j++)
                 kl_px_push(g, r->c[c], y->which, to, partner(r, mask, j), y->base[c] + off,
                            &list[c], 1, NULL);
