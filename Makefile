@@ -184,7 +184,7 @@ $(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
 include tools/install.mk
 
 clean:
-	rm -rf $(O) $(O)-clang $(O)-san
+	rm -rf $(O) $(O)-san $(O)-tsan
 
 .PHONY: all clean tests check check-random check-ulp check-build check-model check-occupancy golden lint demo \
         bench

@@ -20,8 +20,8 @@
  * Threads.  Contexts, modules, kernels and specialisations may be used from several threads at the
  * same time: to compile, specialise, launch, read what is known of them, make and free objects of
  * them.  A buffer, stream, event, graph or diagnostics list follows the caller's order: one thread at
- * a time; a recording and its streams do so together.  Freeing an object while another thread uses it is an error of the caller.  Functions that
- * take no object may be called from any thread. */
+ * a time; a recording and its streams do so together.  Freeing an object while another thread uses
+ * it is an error of the caller.  Functions that take no object may be called from any thread. */
 #ifndef KILN_H
 #define KILN_H
 

@@ -22,6 +22,8 @@ check | lint)
         cc -x c -E - >/dev/null 2>&1 || need libcmocka-dev
     header mpfr.h || need libmpfr-dev
     have clang || need clang
+    printf 'int main(void) { return 0; }\n' |
+        clang -x c -fsanitize=address -o /dev/null - 2>/dev/null || need libclang-rt-dev
     have c++ || need g++
     have scdoc || need scdoc
     ;;

@@ -8,8 +8,9 @@
  *
  *     u mean(p (R + abs(s - max) + E + n) abs(v)) + W mean(p abs(v))
  *
- * and T's rounding of p, in f16 at least 2^-25 for each key.  RMS for Gated DeltaNet: a fixed part and one for the growth of the sums of
- * gates in a chunk, whose rounding is a relative error of the decays. */
+ * and T's rounding of p, in f16 at least 2^-25 for each key.  RMS for Gated DeltaNet: a fixed part,
+ * and one for the growth of the sums of gates in a chunk, whose rounding is a relative error of the
+ * decays. */
 #include <math.h>
 #include <stddef.h>
 

@@ -1,11 +1,12 @@
 /* main.c - errors of the library's kernels, measured, beside their bounds.
  *
- * errors [--device NAME] [--full] [--markdown] [--only KERNEL]
+ * kernel-errors [--device NAME] [--full] [--markdown] [--only KERNEL]
  *
  * A row for each kernel and type: the largest error and that element's bound in the row's unit; the
- * largest ratio of error and bound of all elements; how many elements.  Exits with 1 if an error is above its bound, a kernel of the
- * library has no row, or a row measured nothing.  The last line is `N passed, N failed, N skipped`.
- * --full: more shapes and kinds of numbers. */
+ * largest ratio of error and bound of all elements; how many elements.  Exits with 1 if an error is
+ * above its bound, a kernel of the library has no row, or a row measured nothing.  The last line is
+ * `N passed, N failed, N skipped`.  --full: more shapes and kinds of numbers.  ERRORS_SHOW in the
+ * environment: each element that fails. */
 #define _GNU_SOURCE
 #include <float.h>
 #include <math.h>
@@ -443,7 +444,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             opt.only = argv[++i];
         else {
-            fputs("errors [--device NAME] [--full] [--markdown] [--only KERNEL]\n", stderr);
+            fputs("kernel-errors [--device NAME] [--full] [--markdown] [--only KERNEL]\n", stderr);
             return 2;
         }
     }
@@ -468,15 +469,16 @@ int main(int argc, char **argv)
     RUN(kiln_context_create(&o, &ctx, &d));
     RUN(kiln_nn_create(ctx, &now.nn, &d));
     if (opt.markdown)
-        printf("# Errors of the kernels and their bounds\n\n"
-               "`kernel-errors --device %s%s --markdown` makes this page. Each element of each result is\n"
-               "compared with long double and with its own bound ([kernels.md](../../docs/kernels.md)).\n"
-               "u is 2^-24, for f64 2^-53. Error: the largest in the row's unit, and that element's\n"
-               "bound. Ratio: the largest of error and bound over all elements. 16-bit results are\n"
-               "rounded once more, which is half an ulp of error and bound.\n\n"
-               "| file | kernels | type | unit | error | bound | ratio | elements |\n"
-               "|---|---|---|---|---|---|---|---|\n",
-               opt.device, now.full ? " --full" : "");
+        printf(
+            "# Errors of the kernels and their bounds\n\n"
+            "`kernel-errors --device %s%s --markdown` makes this page. Each element of each result is\n"
+            "compared with long double and with its own bound ([kernels.md](../../docs/kernels.md)).\n"
+            "u is 2^-24, for f64 2^-53. Error: the largest in the row's unit, and that element's\n"
+            "bound. Ratio: the largest of error and bound over all elements. 16-bit results are\n"
+            "rounded once more, which is half an ulp of error and bound.\n\n"
+            "| file | kernels | type | unit | error | bound | ratio | elements |\n"
+            "|---|---|---|---|---|---|---|---|\n",
+            opt.device, now.full ? " --full" : "");
     for (unsigned i = 0; i < NTABLES; i++)
         for (const struct test *t = tables[i]; t->run; t++)
             if (!opt.only || strstr(t->kernels, opt.only))

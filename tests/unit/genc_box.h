@@ -107,11 +107,13 @@ static inline bool gb_compile(struct gb *x, const char *cc, const char *level)
     assert_non_null(f);
     assert_int_equal(fwrite(x->c.s, 1, x->c.n, f), x->c.n);
     fclose(f);
+    /* KILN_TEST_LEVEL: another level, where only this program is under test and not the compiler */
+    const char *best = strstr(cc, "clang") ? "-O2" : "-O3", *other = getenv("KILN_TEST_LEVEL");
     snprintf(cmd, sizeof cmd,
-             "%s -%s -march=%s -mprefer-vector-width=512 -fPIC -shared -nostdinc "
+             "%s %s -march=%s -mprefer-vector-width=512 -fPIC -shared -nostdinc "
              "-fvisibility=hidden -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv "
              "-fno-strict-aliasing -w -o %s/%u.so %s",
-             cc, strstr(cc, "clang") ? "O2" : "O3", level, x->dir, ++x->builds, path);
+             cc, other ? other : best, level, x->dir, ++x->builds, path);
     if (system(cmd) != 0)
         return false;
     snprintf(path, sizeof path, "%s/%u.so", x->dir, x->builds);

@@ -317,8 +317,7 @@ static void errors(void **state)
         " atom.shared::cluster.add.u32 %r7, [%r5], 1;\n",
         " mapa.shared.u32 %r7, %r5, 1;\n",
         " st.async.shared.mbarrier::complete_tx::bytes.u32 [%r5], %r1, [%r5];\n",
-        " st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u64 [%r5], {%d1, %d1, %d1, %d1}, "
-        "[%r5];\n",
+        " st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u64 [%r5], {%d1,%d1,%d1,%d1}, [%r5];\n",
         " st.async.shared::cluster.mbarrier::complete_tx::bytes.u16 [%r5], %r1, [%r5];\n",
     };
     struct box x;
