@@ -124,7 +124,7 @@ $(FAKECUDA): $(call obj,tests/fakecuda/fakecuda.c) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(@D)/libcuda.so.1
-$(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph: | $(FAKECUDA)
+$(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph $(O)/tests/unit/test_trace: | $(FAKECUDA)
 # The toolkit's own rule, where it is installed.
 CUDA_HOME ?= /usr/local/cuda
 $(O)/tests/unit/test_occupancy.o: KL_CPPFLAGS += $(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-isystem $(CUDA_HOME)/include)

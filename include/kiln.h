@@ -17,6 +17,8 @@
  * may hand back a list of diagnostics, on success as well (warnings); *out is
  * NULL when there is none.  The caller frees it.  NULL means not wanted.
  *
+ * What the library does, and when, is told to a function on request: kiln_context_trace.
+ *
  * Threads.  Contexts, modules, kernels and specialisations may be used from several threads at the
  * same time: to compile, specialise, launch, read what is known of them, make and free objects of
  * them.  A buffer, stream, event, graph or diagnostics list follows the caller's order: one thread at
@@ -452,6 +454,90 @@ KILN_API kiln_status kiln_graph_launch(kiln_graph *g, kiln_stream *stream, kiln_
 /* Launches, copies and fills; on CUDA the nodes of the driver's graph. */
 KILN_API size_t kiln_graph_count(const kiln_graph *g);
 KILN_API void kiln_graph_free(kiln_graph *g); /* NULL is fine; a queued launch is still done */
+
+/* ---- traces ---- */
+
+/* What a context does, and when, told to a function: for a time line, or for ranges of a profiler.
+ * X(name, number, text): the text is what kiln_trace_kind_name gives. */
+#define KILN_TRACE_MAP(X)                                                                          \
+    X(SOURCE, 1, "source")     /* kiln_compile */                                                  \
+    X(BIND, 2, "bind")         /* arguments checked, extents and the grid computed */              \
+    X(LOWER, 3, "lower")       /* IR for the types and constants of a launch */                    \
+    X(PASSES, 4, "passes")                                                                         \
+    X(EMIT, 5, "emit")         /* IR to C or PTX */                                                \
+    X(CACHE, 6, "cache")       /* compiled code looked for on disk, or kept there */               \
+    X(COMPILER, 7, "compiler") /* the C compiler, or the assembler of the driver */                \
+    X(LOAD, 8, "load")                                                                             \
+    X(LAUNCH, 9, "launch")     /* the call of the host: kiln_launch, kiln_graph_launch */          \
+    X(KERNEL, 10, "kernel")    /* the kernel runs */                                               \
+    X(COPY, 11, "copy")                                                                            \
+    X(FILL, 12, "fill")                                                                            \
+    X(WAIT, 13, "wait")        /* kiln_sync, kiln_stream_sync, kiln_event_sync */                  \
+    X(MEMORY, 14, "memory")    /* memory of the device or pinned memory is taken or given back */  \
+    X(CLOCK, 15, "clock")      /* the clocks of host and device were compared */
+
+typedef enum kiln_trace_kind {
+#define KILN_X(name, num, text) KILN_TRACE_##name = num,
+    KILN_TRACE_MAP(KILN_X)
+#undef KILN_X
+} kiln_trace_kind;
+KILN_API const char *kiln_trace_kind_name(kiln_trace_kind k); /* "kernel"; never NULL */
+
+typedef enum kiln_trace_phase {
+    KILN_TRACE_BEGIN = 1, /* the calling thread begins something */
+    KILN_TRACE_END = 2,   /* ... and has ended it; these two nest on each thread */
+    KILN_TRACE_SPAN = 3   /* something ran elsewhere, or earlier: begin_ns to end_ns */
+} kiln_trace_phase;
+
+typedef enum kiln_trace_place {
+    KILN_TRACE_HOST = 1,   /* a thread of the host */
+    KILN_TRACE_DEVICE = 2, /* a stream of a GPU; only SPAN */
+    KILN_TRACE_WORKER = 3  /* a thread of the library that ran programs; only SPAN */
+} kiln_trace_place;
+
+/* Strings and the event live until the function returns. */
+typedef struct kiln_trace_event {
+    uint32_t size; /* of what the library knows of this struct */
+    kiln_trace_kind kind;
+    kiln_trace_phase phase;
+    kiln_trace_place place;
+    const char *name;   /* the kernel, the file, "upload", "download", "kiln_sync"; never NULL */
+    const char *detail; /* types and shapes: "x=4x8:f32 n=8"; how the clocks differ; or "" */
+    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC; end_ns: 0 with BEGIN */
+    uint64_t id;     /* a launch, copy or fill: the same for the host's call and for what ran */
+    uint64_t thread; /* HOST: the system's number of the thread; WORKER: which one, from 0 */
+    uint64_t stream; /* 0: the default one; others are numbered as they come */
+    uint64_t bytes;  /* COPY, FILL; LAUNCH, KERNEL: of each array once as it is read and written */
+    uint64_t error_ns; /* DEVICE: how far off the host's clock the times may be, at most */
+    uint32_t threads;  /* KERNEL on the CPU: how many took part */
+    kiln_cache_state cache; /* END of CACHE and COMPILER */
+    kiln_status status;     /* END */
+    uint32_t flags;    /* KILN_TRACE_RECORDED: a graph recorded it, nothing ran */
+    uint64_t programs; /* KERNEL on the CPU and WORKER: how many were run */
+} kiln_trace_event;
+
+enum {
+    KILN_TRACE_DEVICE_TIMES = 1, /* CUDA: two events around each launch, copy and fill */
+    KILN_TRACE_WORKERS = 2       /* the CPU: a SPAN for each thread of a launch */
+};
+enum { KILN_TRACE_RECORDED = 1 };
+
+/* From now on fn is told what the context does; fn NULL: no longer.  fn is called from any thread
+ * that uses the context, from several at once, with no lock held that launches need; it must not
+ * call the library on this context.  Calls that are under way when it is set or taken away may tell
+ * half of what they do, or still call the old fn; so let them end first where that matters.
+ *
+ * Device times are measured by events of the driver and told when they are known: by kiln_sync, by
+ * taking fn away, by kiln_context_free, and by a launch after 4,096 that nobody waited for.  They
+ * are moved to the host's clock by comparing the clocks when the trace begins and at each of these;
+ * error_ns is the bound that follows.  Lengths are the device's own.  Streams that others capture,
+ * and what a graph records, are not timed; a launch of a graph is one span.
+ *
+ * Without a trace a launch pays one test of a pointer.  KILN_E_ARG: flags are unknown, or (with
+ * K1818) a stream records a graph. */
+KILN_API kiln_status kiln_context_trace(kiln_context *ctx, uint32_t flags,
+                                        void (*fn)(void *user, const kiln_trace_event *e),
+                                        void *user, kiln_diags **diags);
 
 #ifdef __cplusplus
 }

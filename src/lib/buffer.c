@@ -1,7 +1,7 @@
 /* buffer.c - memory of the context's device, copies, pinned memory.
  *
  * On the host's devices a buffer is host memory and a copy is done at once. */
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 #include <stdio.h>
 
@@ -36,7 +36,9 @@ kiln_status kiln_buffer_alloc(kiln_context *ctx, size_t bytes, kiln_buffer **out
     *b = (kiln_buffer){ctx, bytes, taken, (void *)p};
     if (ctx->cuda) {
         uint64_t at;
-        kiln_status s = kl_cuda_alloc(ctx->cuda, bytes, &at, &e);
+        struct kl_act span;
+        kl_act_begin(&span, ctx, KILN_TRACE_MEMORY, "kiln_buffer_alloc", NULL, bytes, NULL);
+        kiln_status s = kl_act_end(&span, kl_cuda_alloc(ctx->cuda, bytes, &at, &e));
         if (s) {
             ctx->al.fn(ctx->al.user, b, taken, 0);
             return kl_finish_cuda(ctx, s, &e, diags);
@@ -67,8 +69,12 @@ void kiln_buffer_free(kiln_buffer *b)
     if (!b)
         return;
     kiln_context *ctx = b->ctx;
-    if (ctx->cuda)
+    if (ctx->cuda) {
+        struct kl_act span;
+        kl_act_begin(&span, ctx, KILN_TRACE_MEMORY, "kiln_buffer_free", NULL, b->size, NULL);
         kl_cuda_free(ctx->cuda, (uint64_t)(uintptr_t)b->at);
+        kl_act_end(&span, KILN_OK);
+    }
     ctx->al.fn(ctx->al.user, b, b->taken, 0);
 }
 
@@ -92,65 +98,95 @@ static kiln_status check(const char *fn, const kiln_buffer *b, size_t offset, si
     return kl_wrong(b->ctx, diags, text);
 }
 
-static uint64_t place(const kiln_buffer *b, size_t offset)
-{
-    return (uint64_t)(uintptr_t)b->at + offset;
-}
+enum copy { UPLOAD, DOWNLOAD, COPY, FILL };
 
 /* On the host's devices: now, or when the graph is launched. */
-static kiln_status move(kiln_stream *st, void *to, const void *from, size_t bytes)
+static kiln_status on_host(enum copy what, kiln_stream *st, void *to, const void *from,
+                           uint8_t value, size_t bytes)
 {
     if (kl_recording(st))
-        return kl_record_copy(st, to, from, bytes);
-    memmove(to, from, bytes);
+        return what == FILL ? kl_record_fill(st, to, value, bytes)
+                            : kl_record_copy(st, to, from, bytes);
+    if (what == FILL)
+        memset(to, value, bytes);
+    else
+        memmove(to, from, bytes);
     return KILN_OK;
 }
 
-/* Without a stream a copy has been made when the call returns. */
-static kiln_status done(const kiln_buffer *b, kiln_status s, const kiln_stream *st, kl_cudaerr *e,
-                        kiln_diags **diags)
+static uint64_t number(const void *p)
 {
-    if (!s && !st)
-        s = kl_cuda_stream_sync(b->ctx->cuda, NULL, e);
-    return kl_finish_cuda(b->ctx, s, e, diags);
+    return (uint64_t)(uintptr_t)p;
+}
+
+static kiln_status on_cuda(kl_cuda *cu, enum copy what, void *stream, void *to, const void *from,
+                           uint8_t value, size_t bytes, kl_cudaerr *e)
+{
+    switch (what) {
+    case UPLOAD: return kl_cuda_upload(cu, number(to), from, bytes, stream, e);
+    case DOWNLOAD: return kl_cuda_download(cu, to, number(from), bytes, stream, e);
+    case COPY: return kl_cuda_copy(cu, number(to), number(from), bytes, stream, e);
+    case FILL: break;
+    }
+    return kl_cuda_fill(cu, number(to), bytes, 1, 1, value, stream, e);
+}
+
+/* Without a stream, an upload or a download has been made when the call returns. */
+static kiln_status work(kiln_context *ctx, enum copy what, kiln_stream *st, void *to,
+                        const void *from, uint8_t value, size_t bytes, kiln_diags **diags)
+{
+    static const char *const name[] = {"upload", "download", "copy", "fill"};
+    kl_cudaerr e = {0};
+    void *stream = kiln_stream_cuda(st);
+    struct kl_act span;
+    kiln_status s;
+    kl_act_begin(&span, ctx, what == FILL ? KILN_TRACE_FILL : KILN_TRACE_COPY, name[what], NULL,
+                  bytes, stream);
+    if (span.t && kl_recording(st))
+        span.e.flags |= KILN_TRACE_RECORDED;
+    if (ctx->cuda) {
+        struct kl_timed *t = span.t ? kl_timed_begin(&span, span.e.kind, stream) : NULL;
+        s = on_cuda(ctx->cuda, what, stream, to, from, value, bytes, &e);
+        kl_timed_end(&span, t, stream, !s);
+        if (!s && !st && (what == UPLOAD || what == DOWNLOAD))
+            s = kl_cuda_stream_sync(ctx->cuda, NULL, &e);
+    } else {
+        s = on_host(what, st, to, from, value, bytes);
+    }
+    return kl_finish_cuda(ctx, kl_act_end(&span, s), &e, diags);
+}
+
+static void *place(const kiln_buffer *b, size_t offset)
+{
+    return (char *)b->at + offset;
 }
 
 kiln_status kiln_buffer_upload(kiln_buffer *to, size_t offset, const void *from, size_t bytes,
                                kiln_stream *st, kiln_diags **diags)
 {
-    kl_cudaerr e = {0};
     kiln_status s = check("kiln_buffer_upload", to, offset, bytes, st, diags);
     if (s || !bytes)
         return s;
     if (!from)
         return kl_wrong(to->ctx, diags, "kiln_buffer_upload: from is NULL");
-    if (!to->ctx->cuda)
-        return move(st, (char *)to->at + offset, from, bytes);
-    s = kl_cuda_upload(to->ctx->cuda, place(to, offset), from, bytes, kiln_stream_cuda(st), &e);
-    return done(to, s, st, &e, diags);
+    return work(to->ctx, UPLOAD, st, place(to, offset), from, 0, bytes, diags);
 }
 
 kiln_status kiln_buffer_download(kiln_buffer *from, size_t offset, void *to, size_t bytes,
                                  kiln_stream *st, kiln_diags **diags)
 {
-    kl_cudaerr e = {0};
     kiln_status s = check("kiln_buffer_download", from, offset, bytes, st, diags);
     if (s || !bytes)
         return s;
     if (!to)
         return kl_wrong(from->ctx, diags, "kiln_buffer_download: to is NULL");
-    if (!from->ctx->cuda)
-        return move(st, to, (char *)from->at + offset, bytes);
-    s = kl_cuda_download(from->ctx->cuda, to, place(from, offset), bytes, kiln_stream_cuda(st),
-                         &e);
-    return done(from, s, st, &e, diags);
+    return work(from->ctx, DOWNLOAD, st, to, place(from, offset), 0, bytes, diags);
 }
 
 kiln_status kiln_buffer_copy(kiln_buffer *to, size_t to_offset, kiln_buffer *from,
                              size_t from_offset, size_t bytes, kiln_stream *st,
                              kiln_diags **diags)
 {
-    kl_cudaerr e = {0};
     kiln_status s = check("kiln_buffer_copy", to, to_offset, bytes, st, diags);
     if (!s)
         s = check("kiln_buffer_copy", from, from_offset, bytes, st, diags);
@@ -158,29 +194,17 @@ kiln_status kiln_buffer_copy(kiln_buffer *to, size_t to_offset, kiln_buffer *fro
         return s;
     if (to->ctx != from->ctx)
         return kl_wrong(to->ctx, diags, "kiln_buffer_copy: buffers of different contexts");
-    if (!to->ctx->cuda)
-        return move(st, (char *)to->at + to_offset, (char *)from->at + from_offset, bytes);
-    s = kl_cuda_copy(to->ctx->cuda, place(to, to_offset), place(from, from_offset), bytes,
-                     kiln_stream_cuda(st), &e);
-    return kl_finish_cuda(to->ctx, s, &e, diags);
+    return work(to->ctx, COPY, st, place(to, to_offset), place(from, from_offset), 0, bytes,
+                diags);
 }
 
 kiln_status kiln_buffer_fill(kiln_buffer *to, size_t offset, size_t bytes, uint8_t value,
                              kiln_stream *st, kiln_diags **diags)
 {
-    kl_cudaerr e = {0};
     kiln_status s = check("kiln_buffer_fill", to, offset, bytes, st, diags);
     if (s || !bytes)
         return s;
-    if (!to->ctx->cuda && kl_recording(st))
-        return kl_record_fill(st, (char *)to->at + offset, value, bytes);
-    if (!to->ctx->cuda) {
-        memset((char *)to->at + offset, value, bytes);
-        return KILN_OK;
-    }
-    s = kl_cuda_fill(to->ctx->cuda, place(to, offset), bytes, 1, 1, value, kiln_stream_cuda(st),
-                     &e);
-    return kl_finish_cuda(to->ctx, s, &e, diags);
+    return work(to->ctx, FILL, st, place(to, offset), NULL, value, bytes, diags);
 }
 
 /* ---- pinned memory ---- */
@@ -199,8 +223,12 @@ kiln_status kiln_host_alloc(kiln_context *ctx, size_t bytes, void **out, kiln_di
         *out = NULL;
     if (!ctx || !out)
         return KILN_E_ARG;
-    if (ctx->cuda)
-        return kl_finish_cuda(ctx, kl_cuda_host_alloc(ctx->cuda, bytes, out, &e), &e, diags);
+    if (ctx->cuda) {
+        struct kl_act span;
+        kl_act_begin(&span, ctx, KILN_TRACE_MEMORY, "kiln_host_alloc", NULL, bytes, NULL);
+        kiln_status s = kl_act_end(&span, kl_cuda_host_alloc(ctx->cuda, bytes, out, &e));
+        return kl_finish_cuda(ctx, s, &e, diags);
+    }
     if (bytes > SIZE_MAX / 2)
         return KILN_E_NOMEM;
     size_t taken = bytes + sizeof(struct head) + ALIGN;

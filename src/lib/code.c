@@ -3,7 +3,7 @@
  * A text is compiled once however many threads ask for it: who comes first enters it in the
  * table as being built, the others wait.  A thread that asks for several builds its own before
  * it waits for those of others, so that no two can wait for each other. */
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -98,7 +98,10 @@ static kiln_status adopt(kiln_context *ctx, struct kl_want **w, size_t n, const 
     if (!lib)
         return KILN_E_NOMEM;
     *lib = (struct kl_lib){0};
+    struct kl_act span;
+    kl_act_begin(&span, ctx, KILN_TRACE_LOAD, w[0]->name, NULL, len, NULL);
     kiln_status s = kl_object_load(&ctx->al, so, len, ctx->cache, kept, w[0]->key, &lib->obj, why);
+    kl_act_end(&span, s);
     for (size_t i = 0; i < n && !s; i++) {
         struct kl_native *k = w[i]->code;
         k->fn = kl_object_kernel(lib->obj, k->key);
@@ -128,7 +131,11 @@ static bool from_cache(kiln_context *ctx, struct kl_want *w)
     char msg[KL_CC_MSG];
     if (ctx->opt.keep_dir)
         return false; /* the files are wanted */
+    struct kl_act span;
+    kl_act_begin(&span, ctx, KILN_TRACE_CACHE, w->name, "look", 0, NULL);
     w->code->cache = kl_cache_get(ctx->cache, w->key, &so, &n);
+    kl_act_cache(&span, w->code->cache);
+    kl_act_end(&span, KILN_OK);
     if (w->code->cache != KILN_CACHE_HIT)
         return false;
     bool ok = adopt(ctx, &w, 1, so, n, NULL, msg) == KILN_OK;
@@ -216,7 +223,11 @@ static kiln_status compile(kiln_context *ctx, struct kl_want **w, size_t n, bool
                      .keep_name = name,
                      .timeout_ms = ctx->opt.cc_timeout_ms};
     double t = now_ms();
+    struct kl_act span;
+    kl_act_begin(&span, ctx, KILN_TRACE_COMPILER, w[0]->name, ctx->cc.version, size, NULL);
     kiln_status s = kl_cc_run(&ctx->al, &job, &so, &len, kept, msg);
+    kl_act_cache(&span, w[0]->code->cache);
+    kl_act_end(&span, s);
     t = now_ms() - t;
     ctx->al.fn(ctx->al.user, text, size, 0);
     if (s)
@@ -231,7 +242,9 @@ static kiln_status compile(kiln_context *ctx, struct kl_want **w, size_t n, bool
             continue;
         snprintf(meta, sizeof meta, "kernel %.100s\nkiln %s\ncc %.120s %.200s\n", w[i]->name,
                  kiln_build_id(), ctx->cc.path, ctx->cc.version);
+        kl_act_begin(&span, ctx, KILN_TRACE_CACHE, w[i]->name, "keep", len, NULL);
         kl_cache_put(ctx->cache, w[i]->key, meta, so, len);
+        kl_act_end(&span, KILN_OK);
     }
     ctx->al.fn(ctx->al.user, so, len, 0);
     return s;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "gen/c/genc.h"
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 enum { TIMEOUT_MS = 60000 };
 
@@ -251,6 +251,7 @@ void kiln_context_free(kiln_context *ctx)
     if (!ctx)
         return;
     kl_alloc al = ctx->al;
+    kl_trace_free(ctx);
     uint32_t n = ctx->pool ? kl_pool_threads(ctx->pool) : 0;
     kl_pool_free(ctx->pool);
     for (uint32_t i = 0; ctx->scratch && i < n; i++)

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/lib.h"
+#include "lib/trace.h"
 #include "rt/file.h"
 #include "sim/sim.h"
 
@@ -209,12 +209,17 @@ static kiln_status load(struct kl_call *c, struct kl_item **v, size_t n, const c
     }
     for (int turn = 0;; turn++) {
         double t0 = now_ms();
+        struct kl_act span;
+        kl_act_begin(&span, ctx, KILN_TRACE_COMPILER, v[0]->k->name, ctx->archname, len, NULL);
         kiln_status s = kl_cuda_assemble(ctx->cuda, cache, ptx, len, v[0]->k->name, &cubin, &size,
                                          &state, e);
+        kl_act_cache(&span, state);
+        kl_act_end(&span, s);
         double t1 = now_ms();
         if (s)
             return s;
-        s = kl_cuda_load(ctx->cuda, cubin, entry, n, fn, e);
+        kl_act_begin(&span, ctx, KILN_TRACE_LOAD, v[0]->k->name, NULL, size, NULL);
+        s = kl_act_end(&span, kl_cuda_load(ctx->cuda, cubin, entry, n, fn, e));
         double t2 = now_ms();
         ctx->al.fn(ctx->al.user, cubin, size, 0);
         /* a remembered cubin that does not load is as good as none */
@@ -376,10 +381,17 @@ static kiln_status upload(struct kl_call *c, kiln_context *ctx, struct piece *v,
     kiln_status s = KILN_OK;
     for (uint32_t i = 0; i < n && !s; i++) {
         uint64_t pad = (uintptr_t)v[i].lo % 256, bytes = (uint64_t)(v[i].hi - v[i].lo);
-        s = kl_cuda_alloc(ctx->cuda, bytes + pad, &v[i].taken, &e);
+        struct kl_act span;
+        kl_act_begin(&span, ctx, KILN_TRACE_MEMORY, "allocate", v[i].name, bytes + pad, NULL);
+        s = kl_act_end(&span, kl_cuda_alloc(ctx->cuda, bytes + pad, &v[i].taken, &e));
         v[i].at = v[i].taken + pad;
-        if (!s)
-            s = kl_cuda_upload(ctx->cuda, v[i].at, v[i].lo, bytes, stream, &e);
+        if (s)
+            break;
+        kl_act_begin(&span, ctx, KILN_TRACE_COPY, "upload", v[i].name, bytes, stream);
+        struct kl_timed *t = span.t ? kl_timed_begin(&span, KILN_TRACE_COPY, stream) : NULL;
+        s = kl_cuda_upload(ctx->cuda, v[i].at, v[i].lo, bytes, stream, &e);
+        kl_timed_end(&span, t, stream, !s);
+        kl_act_end(&span, s);
     }
     return kl_say_cuda(c, s, &e);
 }
@@ -389,12 +401,21 @@ static kiln_status download(struct kl_call *c, kiln_context *ctx, const struct p
 {
     kl_cudaerr e = {0};
     kiln_status s = KILN_OK;
-    for (uint32_t i = 0; i < n && !s; i++)
-        if (v[i].written)
-            s = kl_cuda_download(ctx->cuda, (char *)(uintptr_t)v[i].lo, v[i].at,
-                                 (size_t)(v[i].hi - v[i].lo), stream, &e);
-    if (!s)
-        s = kl_cuda_stream_sync(ctx->cuda, stream, &e);
+    struct kl_act span;
+    for (uint32_t i = 0; i < n && !s; i++) {
+        size_t bytes = (size_t)(v[i].hi - v[i].lo);
+        if (!v[i].written)
+            continue;
+        kl_act_begin(&span, ctx, KILN_TRACE_COPY, "download", v[i].name, bytes, stream);
+        struct kl_timed *t = span.t ? kl_timed_begin(&span, KILN_TRACE_COPY, stream) : NULL;
+        s = kl_cuda_download(ctx->cuda, (char *)(uintptr_t)v[i].lo, v[i].at, bytes, stream, &e);
+        kl_timed_end(&span, t, stream, !s);
+        kl_act_end(&span, s);
+    }
+    if (!s) {
+        kl_act_begin(&span, ctx, KILN_TRACE_WAIT, "stream", NULL, 0, stream);
+        s = kl_act_end(&span, kl_cuda_stream_sync(ctx->cuda, stream, &e));
+    }
     return kl_say_cuda(c, s, &e);
 }
 
@@ -470,11 +491,13 @@ static kiln_status launch_cuda(struct kl_call *c, struct kl_item *it, kiln_strea
     kiln_status s = upload(c, ctx, v, n, stream);
     if (!s) {
         fill_params(it, v, n, param);
+        struct kl_timed *t = it->span ? kl_timed_begin(it->span, KILN_TRACE_KERNEL, stream) : NULL;
         s = kl_say_cuda(c,
                         kl_cuda_launch(ctx->cuda, &g->k, param, g->info.nparam, it->bound.grid,
                                        kl_gpu_ctas(g, it->bound.grid), stream,
                                        kl_recording(on), &e),
                         &e);
+        kl_timed_end(it->span, t, stream, !s);
     }
     if (!s && n)
         s = download(c, ctx, v, n, stream);
@@ -581,6 +604,20 @@ static kiln_status fill_one(kl_cuda *cu, const struct kl_boundparam *p, void *st
     }
 }
 
+static kiln_status fill_traced(kiln_context *ctx, const struct kl_boundparam *p, const char *name,
+                               void *stream, kl_cudaerr *e)
+{
+    uint64_t bytes = kl_elems[p->elem].bytes;
+    struct kl_act span;
+    for (int32_t d = 0; d < p->rank; d++)
+        bytes *= (uint64_t)p->ext[d];
+    kl_act_begin(&span, ctx, KILN_TRACE_FILL, "fill", name, bytes, stream);
+    struct kl_timed *t = span.t ? kl_timed_begin(&span, KILN_TRACE_FILL, stream) : NULL;
+    kiln_status s = fill_one(ctx->cuda, p, stream, e);
+    kl_timed_end(&span, t, stream, !s);
+    return kl_act_end(&span, s);
+}
+
 kiln_status kl_gpu_fill(struct kl_call *c, const struct kl_item *it, kiln_stream *stream)
 {
     kiln_context *ctx = it->k->mod->ctx;
@@ -592,7 +629,7 @@ kiln_status kl_gpu_fill(struct kl_call *c, const struct kl_item *it, kiln_stream
             continue;
         const kiln_tensor *t = kl_tensor_of(it, i);
         if (t && t->flags & KILN_TENSOR_DEVICE)
-            s = fill_one(ctx->cuda, p, stream_of(stream), &e);
+            s = fill_traced(ctx, p, it->k->param[i].name, stream_of(stream), &e);
     }
     return kl_say_cuda(c, s, &e);
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 enum op_kind { LAUNCH, COPY, FILL };
 struct op {
@@ -335,9 +335,19 @@ static kiln_status walk(kiln_graph *g, kiln_diags **diags)
     if (s)
         return s;
     for (struct op *o = g->first; o && !s; o = o->next) {
+        struct kl_act span;
+        if (o->kind != LAUNCH)
+            kl_act_begin(&span, g->ctx, o->kind == COPY ? KILN_TRACE_COPY : KILN_TRACE_FILL,
+                          o->kind == COPY ? "copy" : "fill", NULL, o->bytes, NULL);
         switch (o->kind) {
-        case COPY: memmove(o->to, o->from, o->bytes); break;
-        case FILL: memset(o->to, o->value, o->bytes); break;
+        case COPY:
+            memmove(o->to, o->from, o->bytes);
+            kl_act_end(&span, KILN_OK);
+            break;
+        case FILL:
+            memset(o->to, o->value, o->bytes);
+            kl_act_end(&span, KILN_OK);
+            break;
         case LAUNCH:
             s = kl_launch_prepared(&c, &o->it, NULL);
             kl_arena_free(&c.tmp);
@@ -363,10 +373,15 @@ kiln_status kiln_graph_launch(kiln_graph *g, kiln_stream *st, kiln_diags **diags
     if (kl_recording(st))
         return kl_graph_refuse(ctx, diags, "kiln_graph_launch: the stream records a graph, and a "
                                            "graph holds no other one");
+    void *cu = kiln_stream_cuda(st);
+    struct kl_act span;
+    kl_act_begin(&span, ctx, KILN_TRACE_LAUNCH, g->label, NULL, 0, cu);
     if (!ctx->cuda)
-        return walk(g, diags);
-    s = kl_cuda_graph_launch(ctx->cuda, g->exec, g->label, kiln_stream_cuda(st), &e);
-    return kl_finish_cuda(ctx, s, &e, diags);
+        return kl_act_end(&span, walk(g, diags));
+    struct kl_timed *t = span.t ? kl_timed_begin(&span, KILN_TRACE_KERNEL, cu) : NULL;
+    s = kl_cuda_graph_launch(ctx->cuda, g->exec, g->label, cu, &e);
+    kl_timed_end(&span, t, cu, !s);
+    return kl_finish_cuda(ctx, kl_act_end(&span, s), &e, diags);
 }
 
 size_t kiln_graph_count(const kiln_graph *g)

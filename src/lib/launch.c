@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 
 #include "gen/interp/interp.h"
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 /* ---- kiln_specialize ---- */
 
@@ -111,6 +111,11 @@ void kiln_spec_free(kiln_spec *s)
 
 /* ---- running ---- */
 
+/* What a thread of the pool did in a launch. */
+struct kl_busy {
+    uint64_t begin_ns, end_ns, programs;
+};
+
 struct run {
     kiln_context *ctx;
     const struct kl_special *s;
@@ -118,6 +123,8 @@ struct run {
     int64_t grid[4];            /* axes, then num_sms */
     kl_launch launch;           /* interpreter */
     struct kl_scratch *scratch; /* a thread */
+    struct kl_busy *busy;       /* a thread; NULL: nobody listens */
+    struct kl_trace *trace;
     _Atomic int status;         /* kiln_status of the first failure */
 };
 
@@ -154,6 +161,45 @@ static void run_code(void *user, uint32_t thread, int64_t begin, int64_t end)
         r->s->code->fn(r->p, r->grid, begin, end, mem);
     else
         failed(r, KILN_E_NOMEM);
+}
+
+/* One of the two, with a look at the clock before and after. */
+static void run_interp(void *user, uint32_t thread, int64_t begin, int64_t end);
+static void run_timed(void *user, uint32_t thread, int64_t begin, int64_t end)
+{
+    struct run *r = user;
+    struct kl_busy *b = &r->busy[thread];
+    if (!b->programs)
+        b->begin_ns = kl_trace_now(r->trace);
+    (r->s->fn ? run_interp : run_code)(user, thread, begin, end);
+    b->end_ns = kl_trace_now(r->trace);
+    b->programs += (uint64_t)(end - begin);
+}
+
+/* How many threads took part; a span for each where that was asked for. */
+static uint32_t tell_workers(const struct run *r, const struct kl_item *it, struct kl_act *span)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < kl_pool_threads(r->ctx->pool); i++) {
+        const struct kl_busy *b = &r->busy[i];
+        if (!b->programs)
+            continue;
+        n++;
+        span->e.programs += b->programs;
+        kiln_trace_event e = {.kind = KILN_TRACE_KERNEL,
+                              .phase = KILN_TRACE_SPAN,
+                              .place = KILN_TRACE_WORKER,
+                              .name = it->k->name,
+                              .detail = span->detail,
+                              .begin_ns = b->begin_ns,
+                              .end_ns = b->end_ns,
+                              .id = span->e.id,
+                              .thread = i,
+                              .programs = b->programs};
+        if (r->trace->flags & KILN_TRACE_WORKERS)
+            kl_trace_tell(r->trace, &e);
+    }
+    return n;
 }
 
 static void run_interp(void *user, uint32_t thread, int64_t begin, int64_t end)
@@ -287,9 +333,15 @@ static struct kl_slot *make_slots(struct kl_call *c, const struct kl_item *it)
     return slot;
 }
 
+struct launching {
+    struct kl_item *it;
+    struct kl_act span;
+};
+
 static kiln_status launch(struct kl_call *c, void *arg)
 {
-    struct kl_item *it = arg;
+    struct launching *l = arg;
+    struct kl_item *it = l->it;
     const struct kl_special *s = it->s;
     kiln_context *ctx = it->k->mod->ctx;
     const int64_t *g = it->bound.grid;
@@ -311,11 +363,18 @@ static kiln_status launch(struct kl_call *c, void *arg)
     for (uint32_t i = 0; i < s->nextra; i++)
         p[s->nslot + i] = (uint64_t)s->extra[i];
     r.p = p;
+    if (l->span.t) {
+        r.trace = l->span.t;
+        r.busy = kl_new_n(&c->tmp, struct kl_busy, kl_pool_threads(ctx->pool));
+    }
     /* nothing raises from here on: threads of the pool use this frame */
     bool forked = kl_pool_forked(ctx->pool);
     if (forked)
         r.scratch = &own; /* nothing keeps threads of a forked process apart */
-    kl_pool_run(ctx->pool, g[0] * g[1] * g[2], s->fn ? run_interp : run_code, &r);
+    kl_pool_run(ctx->pool, g[0] * g[1] * g[2],
+                r.busy ? run_timed : s->fn ? run_interp : run_code, &r);
+    if (r.busy)
+        l->span.e.threads = tell_workers(&r, it, &l->span);
     if (own.mem)
         ctx->al.fn(ctx->al.user, own.mem, own.size, 0);
     return (kiln_status)atomic_load(&r.status);
@@ -333,9 +392,15 @@ kiln_status kl_launch_prepared(struct kl_call *c, struct kl_item *it, kiln_strea
         s = kl_gpu_fill(c, it, stream);
     if (!s && !it->bound.empty)
         s = kl_debug_begin(c, it, &words);
-    if (!s && !it->bound.empty)
+    if (!s && !it->bound.empty && ctx->cuda) {
+        s = kl_gpu_launch(c, it, stream);
+    } else if (!s && !it->bound.empty) {
+        struct launching l = {.it = it, .span = {.t = NULL}};
+        kl_act_launch(&l.span, ctx, KILN_TRACE_KERNEL, it, true, NULL);
         s = kl_on_gpu(ctx) ? kl_gpu_launch(c, it, stream)
-                           : kl_guarded(c, &it->k->mod->ast->src, launch, it);
+                           : kl_guarded(c, &it->k->mod->ast->src, launch, &l);
+        kl_act_end(&l.span, s);
+    }
     return words ? kl_debug_end(c, it, words, s) : s;
 }
 
@@ -345,26 +410,36 @@ kiln_status kl_launch_item(struct kl_call *c, struct kl_item *it, kiln_stream *s
     return s ? s : kl_launch_prepared(c, it, stream);
 }
 
-kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args, size_t n,
-                        kiln_diags **diags)
+/* A launch like an earlier one, by a context that somebody listens to. */
+static bool fast_traced(kiln_kernel *k, void *stream, const kiln_arg *args, size_t n,
+                        const struct kl_act *span)
+{
+    struct kl_timed *t = kl_timed_begin(span, KILN_TRACE_KERNEL, stream);
+    bool done = kl_fast_launch(k, stream, args, n);
+    kl_timed_end(span, t, stream, done);
+    return done;
+}
+
+static kiln_status launch_call(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args, size_t n,
+                               struct kl_act *span, kiln_diags **diags)
 {
     struct kl_call c;
-    if (diags)
-        *diags = NULL;
-    if (!k)
-        return KILN_E_ARG;
     kiln_context *ctx = k->mod->ctx;
     bool foreign = stream && stream->ctx != ctx, recording = kl_recording(stream);
     kiln_status s = kl_graph_allows(ctx, stream, "kiln_launch", diags);
     if (s)
         return s;
-    if (ctx->cuda && !foreign && !recording &&
-        kl_fast_launch(k, kiln_stream_cuda(stream), args, n))
-        return KILN_OK;
+    if (ctx->cuda && !foreign && !recording) {
+        void *cu = kiln_stream_cuda(stream);
+        if (span ? fast_traced(k, cu, args, n, span) : kl_fast_launch(k, cu, args, n))
+            return KILN_OK;
+    }
+    if (span && recording)
+        span->e.flags |= KILN_TRACE_RECORDED;
     s = kl_call_begin(&c, &ctx->al);
     if (s)
         return s;
-    struct kl_item it = {.k = k, .args = args, .n = n};
+    struct kl_item it = {.k = k, .args = args, .n = n, .span = span};
     if (foreign)
         s = kl_say(&c, KL_K1809, KILN_E_ARG,
                    "kiln_launch: the stream belongs to another context than the kernel");
@@ -379,6 +454,27 @@ kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *arg
     if (!s && recording && ctx->cuda)
         kl_record_name(stream, k->name);
     return kl_call_end(&c, s, diags);
+}
+
+static kiln_status launch_traced(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args,
+                                 size_t n, kiln_diags **diags)
+{
+    const struct kl_item it = {.k = k, .args = args, .n = n};
+    struct kl_act span;
+    kl_act_launch(&span, k->mod->ctx, KILN_TRACE_LAUNCH, &it, false, kiln_stream_cuda(stream));
+    kiln_status s = launch_call(k, stream, args, n, span.t ? &span : NULL, diags);
+    return kl_act_end(&span, s);
+}
+
+kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args, size_t n,
+                        kiln_diags **diags)
+{
+    if (diags)
+        *diags = NULL;
+    if (!k)
+        return KILN_E_ARG;
+    return kl_tracing(k->mod->ctx) ? launch_traced(k, stream, args, n, diags)
+                                   : launch_call(k, stream, args, n, NULL, diags);
 }
 
 /* ---- kiln_infer_shape ---- */

@@ -102,6 +102,10 @@ struct kiln_context {
     struct kl_native *code;
     kiln_kernel *debug; /* kernels with memory for assert and print on the device */
     _Atomic uint32_t recordings; /* graphs being recorded */
+    struct kl_trace *_Atomic trace; /* who listens: NULL: nobody */
+    struct kl_trace *traces;        /* all so far; under the lock */
+    uint64_t (*now)(void *user);    /* the clock of traces; NULL: the system's, but in tests */
+    void *now_user;
 };
 
 /* kiln_context_create, with the path of the CUDA driver (NULL: libcuda.so.1) for tests. */
@@ -178,7 +182,9 @@ struct kl_item {
     kl_bound bound;           /* in the call's arena */
     struct kl_special *s;     /* owned by the kernel's table when all is done */
     bool fresh;               /* not yet in the table */
+    kl_fn *ir;                /* between lowering and the passes */
     const struct kl_item *same; /* an earlier one of the call that is the same; or NULL */
+    const struct kl_act *span; /* of the launch, if somebody listens; or NULL */
     unsigned facts;           /* KL_FACT_* */
     uint32_t part;            /* from 1 on, if its text goes with others'; 0: alone */
     const char *ptx;          /* between kl_gpu_print and kl_gpu_make */

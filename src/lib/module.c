@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "lang/debug.h"
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 #define MAX_SOURCE ((size_t)64 << 20)
 
@@ -140,7 +140,9 @@ kiln_status kiln_compile(kiln_context *ctx, const char *name, const char *text, 
     m->ctx = ctx;
     m->a.env = &c.env;
     struct source src = {m, name ? name : "<source>", text ? text : "", length};
-    s = kl_guarded(&c, NULL, compile, &src);
+    struct kl_act span;
+    kl_act_begin(&span, ctx, KILN_TRACE_SOURCE, src.name, NULL, length, NULL);
+    s = kl_act_end(&span, kl_guarded(&c, NULL, compile, &src));
     m->env.al = &ctx->al;
     m->a.env = &m->env;
     if (s) {

@@ -8,7 +8,7 @@
 
 #include "gen/c/genc.h"
 #include "gen/interp/interp.h"
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 enum { BUCKETS = 16 };
 
@@ -168,23 +168,31 @@ static kiln_status bind(struct kl_call *c, void *arg)
     return KILN_OK;
 }
 
-/* IR, optimised for the context's level. */
 static kiln_status lower(struct kl_call *c, void *arg)
 {
     struct kl_item *it = arg;
     struct kl_special *s = it->s;
-    const kiln_context *ctx = it->k->mod->ctx;
     kl_fn *f = kl_lower(&s->ir, it->k->mod->ast, &it->bound, c->d);
     if (!f)
         return KILN_E_COMPILE;
-    const kl_pipeline p = {.level = ctx->opt.opt_level ? ctx->opt.opt_level : 2};
-    const struct kl_target target = {.fused = s->info.device == KILN_DEVICE_CPU};
-    kl_run_passes(f, &p, &target);
     s->fn = f;
+    it->ir = f;
     s->nslot = f->nparam;
     s->slot = kl_new_n(&s->a, struct kl_slotref, f->nparam + 1);
     for (uint32_t i = 0; i < f->nparam; i++)
         s->slot[i] = (struct kl_slotref){f->param[i].use, f->param[i].decl};
+    return KILN_OK;
+}
+
+/* For the context's level. */
+static kiln_status passes(struct kl_call *c, void *arg)
+{
+    struct kl_item *it = arg;
+    const kiln_context *ctx = it->k->mod->ctx;
+    const kl_pipeline p = {.level = ctx->opt.opt_level ? ctx->opt.opt_level : 2};
+    const struct kl_target target = {.fused = it->s->info.device == KILN_DEVICE_CPU};
+    (void)c;
+    kl_run_passes(it->ir, &p, &target);
     return KILN_OK;
 }
 
@@ -228,14 +236,28 @@ static kiln_status print_or_refuse(struct kl_call *c, struct kl_item *it)
     return KILN_OK;
 }
 
-static kiln_status front(struct kl_call *c, void *arg)
+static kiln_status emit(struct kl_call *c, void *arg)
 {
     struct kl_item *it = arg;
-    kiln_status s = lower(c, it);
-    if (!s && it->k->mod->ctx->device == KILN_DEVICE_CPU)
-        s = print_or_refuse(c, it);
-    if (!s && kl_on_gpu(it->k->mod->ctx))
-        s = kl_gpu_print(c, it);
+    return kl_on_gpu(it->k->mod->ctx) ? kl_gpu_print(c, it) : print_or_refuse(c, it);
+}
+
+/* A step of what leads to a launch, which listeners hear of. */
+static kiln_status step(struct kl_call *c, kiln_trace_kind kind, kl_body *body, struct kl_item *it)
+{
+    struct kl_act span;
+    kl_act_begin(&span, it->k->mod->ctx, kind, it->k->name, NULL, 0, NULL);
+    return kl_act_end(&span, kl_guarded(c, &it->k->mod->ast->src, body, it));
+}
+
+static kiln_status front(struct kl_call *c, struct kl_item *it)
+{
+    const kiln_context *ctx = it->k->mod->ctx;
+    kiln_status s = step(c, KILN_TRACE_LOWER, lower, it);
+    if (!s)
+        s = step(c, KILN_TRACE_PASSES, passes, it);
+    if (!s && (ctx->device == KILN_DEVICE_CPU || kl_on_gpu(ctx)))
+        s = step(c, KILN_TRACE_EMIT, emit, it);
     return s;
 }
 
@@ -332,8 +354,7 @@ static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *it
 {
     bool texts = false, together = ctx->cuda && n > 1;
     for (size_t i = 0; i < n; i++) {
-        const kl_srcmap *src = &item[i].k->mod->ast->src;
-        kiln_status s = kl_guarded(c, src, bind, &item[i]);
+        kiln_status s = step(c, KILN_TRACE_BIND, bind, &item[i]);
         if (s)
             return s;
         if (item[i].fresh)
@@ -342,7 +363,7 @@ static kiln_status make(struct kl_call *c, kiln_context *ctx, struct kl_item *it
             continue;
         item[i].part = together ? (uint32_t)i + 1 : 0;
         double t = now_ms();
-        s = kl_guarded(c, src, front, &item[i]);
+        s = front(c, &item[i]);
         item[i].s->info.front_ms = now_ms() - t;
         if (!s && item[i].ptx) {
             kl_arena_free(&item[i].s->ir);

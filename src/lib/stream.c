@@ -4,7 +4,7 @@
  * too, so that a program need not know where it runs: an event keeps the time of day. */
 #include <time.h>
 
-#include "lib/lib.h"
+#include "lib/trace.h"
 
 struct kiln_event {
     kiln_context *ctx;
@@ -110,7 +110,10 @@ kiln_status kiln_stream_sync(kiln_stream *s, kiln_diags **diags)
                                "kiln_stream_sync: the stream records a graph, and nothing runs");
     if (!s->ctx->cuda)
         return KILN_OK;
-    kiln_status st = finish(s->ctx, kl_cuda_stream_sync(s->ctx->cuda, s->cu, &e), &e, diags);
+    struct kl_act span;
+    kl_act_begin(&span, s->ctx, KILN_TRACE_WAIT, "kiln_stream_sync", NULL, 0, s->cu);
+    kiln_status st = kl_act_end(&span, kl_cuda_stream_sync(s->ctx->cuda, s->cu, &e));
+    st = finish(s->ctx, st, &e, diags);
     return kl_debug_sync(s->ctx, st, diags);
 }
 
@@ -135,7 +138,12 @@ kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags)
     kiln_status s = kl_graph_allows(ctx, NULL, "kiln_sync", diags);
     if (s || !ctx->cuda)
         return s;
-    return kl_debug_sync(ctx, finish(ctx, kl_cuda_sync(ctx->cuda, &e), &e, diags), diags);
+    struct kl_act span;
+    kl_act_begin(&span, ctx, KILN_TRACE_WAIT, "kiln_sync", NULL, 0, NULL);
+    s = kl_act_end(&span, kl_cuda_sync(ctx->cuda, &e));
+    if (span.t)
+        kl_trace_flush(span.t);
+    return kl_debug_sync(ctx, finish(ctx, s, &e, diags), diags);
 }
 
 /* ---- events ---- */
@@ -219,8 +227,11 @@ kiln_status kiln_event_sync(kiln_event *v, kiln_diags **diags)
     if (v->mark.rec)
         return kl_graph_refuse(v->ctx, diags, "kiln_event_sync: the event was recorded into a "
                                               "graph, and does not happen");
-    if (v->ctx->cuda)
-        s = kl_cuda_event_sync(v->ctx->cuda, v->cu, &e);
+    if (v->ctx->cuda) {
+        struct kl_act span;
+        kl_act_begin(&span, v->ctx, KILN_TRACE_WAIT, "kiln_event_sync", NULL, 0, NULL);
+        s = kl_act_end(&span, kl_cuda_event_sync(v->ctx->cuda, v->cu, &e));
+    }
     return finish(v->ctx, s, &e, diags);
 }
 

@@ -124,6 +124,8 @@ kiln_status kl_cuda_fill(kl_cuda *c, uint64_t at, uint64_t n, int64_t step, uint
 /* ---- streams, events, launches (cudarun.c) ---- */
 
 kiln_status kl_cuda_stream_new(kl_cuda *c, void **stream, kl_cudaerr *e);
+/* Not in order with the default stream. */
+kiln_status kl_cuda_stream_apart(kl_cuda *c, void **stream, kl_cudaerr *e);
 void kl_cuda_stream_free(kl_cuda *c, void *stream);
 kiln_status kl_cuda_event_new(kl_cuda *c, void **event, kl_cudaerr *e);
 void kl_cuda_event_free(kl_cuda *c, void *event);

@@ -199,6 +199,12 @@ kiln_status kl_cuda_stream_new(kl_cuda *c, void **stream, kl_cudaerr *e)
     CALL(c, e, StreamCreate, stream, 0); /* 0: in order with the default stream */
 }
 
+kiln_status kl_cuda_stream_apart(kl_cuda *c, void **stream, kl_cudaerr *e)
+{
+    *stream = NULL;
+    CALL(c, e, StreamCreate, stream, KL_CU_STREAM_APART);
+}
+
 void kl_cuda_stream_free(kl_cuda *c, void *stream)
 {
     int in = kl_cuda_enter(c, NULL);

@@ -105,6 +105,15 @@ static void test_results(void **state)
         AT(kiln_spec_info, grid, 8),       AT(kiln_spec_info, front_ms, 32),
         AT(kiln_spec_info, scratch_bytes, 56), AT(kiln_spec_info, cta_threads, 64),
         AT(kiln_spec_info, registers, 72), AT(kiln_spec_info, approximate, 88),
+        SIZE(kiln_trace_event, 112),       AT(kiln_trace_event, kind, 4),
+        AT(kiln_trace_event, phase, 8),    AT(kiln_trace_event, place, 12),
+        AT(kiln_trace_event, name, 16),    AT(kiln_trace_event, detail, 24),
+        AT(kiln_trace_event, begin_ns, 32), AT(kiln_trace_event, id, 48),
+        AT(kiln_trace_event, thread, 56),  AT(kiln_trace_event, stream, 64),
+        AT(kiln_trace_event, bytes, 72),   AT(kiln_trace_event, error_ns, 80),
+        AT(kiln_trace_event, threads, 88), AT(kiln_trace_event, cache, 92),
+        AT(kiln_trace_event, status, 96),  AT(kiln_trace_event, flags, 100),
+        AT(kiln_trace_event, programs, 104),
     };
     (void)state;
     CHECK_ALL(all);
@@ -185,6 +194,8 @@ static void test_numbers(void **state)
         IS(KILN_ARG_TYPE, 4),       IS(KILN_TENSOR_UNINIT, 1),  IS(KILN_TENSOR_DEVICE, 2),
         IS(KILN_CHECK_BOUNDS, 1),   IS(KILN_CHECK_UNINIT, 2),   IS(KILN_CACHE_OFF, 0),
         IS(KILN_CACHE_STALE, 3),    IS(KILN_NOTE, 0),           IS(KILN_ERROR, 2),
+        IS(KILN_TRACE_SOURCE, 1),   IS(KILN_TRACE_KERNEL, 10),  IS(KILN_TRACE_CLOCK, 15),
+        IS(KILN_TRACE_SPAN, 3),     IS(KILN_TRACE_WORKER, 3),   IS(KILN_TRACE_WORKERS, 2),
     };
     (void)state;
     CHECK_ALL(all);

@@ -321,6 +321,22 @@ static kiln_status graphs(kiln_context *ctx, kiln_diags **d)
     return s;
 }
 
+static void hear(void *user, const kiln_trace_event *e)
+{
+    *(long *)user += e->phase == KILN_TRACE_BEGIN ? 1 : e->phase == KILN_TRACE_END ? -1 : 0;
+}
+
+/* With a listener; what has begun ends whatever fails. */
+static kiln_status traced(kiln_context *ctx, kiln_diags **d)
+{
+    long open = 0;
+    kiln_status s = kiln_context_trace(ctx, KILN_TRACE_WORKERS, hear, &open, d);
+    if (!s)
+        s = launch_both(ctx, d);
+    kiln_context_trace(ctx, 0, NULL, NULL, NULL);
+    return open ? (kiln_status)WRONG : s;
+}
+
 /* ---- the loop ---- */
 
 enum { INTERP, CHECKED, CPU_WARM, CPU_COLD };
@@ -408,6 +424,7 @@ int main(void)
         const char *name;
         kiln_status (*f)(kiln_context *, kiln_diags **);
     } all[] = {{"compile", only_compile},  {"bad source", compile_bad}, {"launch", launch_both},
+               {"traced", traced},
                {"format", format_source},
                {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer},
                {"buffers", buffers},       {"graph", graphs},           {"explain", explain}};
