@@ -129,7 +129,13 @@ $(O)/tests/unit/test_cuda $(O)/tests/unit/test_graph $(O)/tests/unit/test_trace:
 CUDA_HOME ?= /usr/local/cuda
 $(O)/tests/unit/test_occupancy.o: KL_CPPFLAGS += $(if $(wildcard $(CUDA_HOME)/include/cuda_occupancy.h),-isystem $(CUDA_HOME)/include)
 
-tests: $(FAKECUDA) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
+# A profiler's library for NVTX that prints the ranges it hears of.
+INJECTION := $(O)/tests/nvtx/libinjection.so
+$(INJECTION): $(call obj,tests/nvtx/injection.c)
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -shared -o $@ $^
+
+tests: $(FAKECUDA) $(INJECTION) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
        $(O)/tests/aot-check $(O)/tests/model-agree $(O)/tests/kernel-errors
 

@@ -70,24 +70,28 @@ static kiln_status launch_one(struct kl_session *s, struct places *all, const st
     return st;
 }
 
-/* Warnings of a launch that went well are shown at once. */
-static void warn(const struct kl_session *s, kiln_status st, kiln_diags **diags)
+/* Warnings of a launch that went well are shown at once, and of its repetitions not again. */
+static void warn(const struct kl_session *s, size_t turn, kiln_status st, kiln_diags **diags)
 {
     if (st)
         return;
-    kl_show_diags(*diags, stderr, s->o->color_err);
+    if (turn)
+        kiln_diags_free(*diags);
+    else
+        kl_show_diags(*diags, stderr, s->o->color_err);
     *diags = NULL;
 }
 
 static kiln_status on_device(struct kl_session *s, struct kl_args *const *run, size_t n,
-                             size_t *failed, kiln_diags **diags)
+                             size_t repeat, size_t *failed, kiln_diags **diags)
 {
     struct places all = {0};
     kiln_status st = KILN_OK;
-    for (*failed = 0; *failed < n && !st; *failed += !st) {
-        st = launch_one(s, &all, run[*failed], diags);
-        warn(s, st, diags);
-    }
+    for (size_t turn = 0; turn < repeat && !st; turn++)
+        for (*failed = 0; *failed < n && !st; *failed += !st) {
+            st = launch_one(s, &all, run[*failed], diags);
+            warn(s, turn, st, diags);
+        }
     if (!st)
         st = kiln_sync(s->ctx, diags);
     for (size_t i = 0; i < all.n && !st; i++)
@@ -101,15 +105,16 @@ static kiln_status on_device(struct kl_session *s, struct kl_args *const *run, s
 }
 
 kiln_status kl_chain_launch(struct kl_session *s, struct kl_args *const *run, size_t n,
-                            size_t *failed, kiln_diags **diags)
+                            size_t repeat, size_t *failed, kiln_diags **diags)
 {
-    if (n > 1 && kiln_context_device(s->ctx) == KILN_DEVICE_CUDA)
-        return on_device(s, run, n, failed, diags);
+    if ((n > 1 || repeat > 1) && kiln_context_device(s->ctx) == KILN_DEVICE_CUDA)
+        return on_device(s, run, n, repeat, failed, diags);
     kiln_status st = KILN_OK;
-    for (*failed = 0; *failed < n && !st; *failed += !st) {
-        st = kiln_launch(run[*failed]->k, NULL, run[*failed]->arg, run[*failed]->n, diags);
-        warn(s, st, diags);
-    }
+    for (size_t turn = 0; turn < repeat && !st; turn++)
+        for (*failed = 0; *failed < n && !st; *failed += !st) {
+            st = kiln_launch(run[*failed]->k, NULL, run[*failed]->arg, run[*failed]->n, diags);
+            warn(s, turn, st, diags);
+        }
     *failed -= *failed == n;
     return st;
 }

@@ -61,6 +61,7 @@ void kl_help_top(FILE *f);
 void kl_help_man(const struct kl_cmdinfo *c, FILE *f); /* a page; NULL: the list of commands */
 
 int kl_cmd_run(const struct kl_opts *o);
+int kl_cmd_trace(const struct kl_opts *o);
 int kl_cmd_check(const struct kl_opts *o);
 int kl_cmd_bench(const struct kl_opts *o);
 int kl_cmd_emit(const struct kl_opts *o);

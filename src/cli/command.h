@@ -49,12 +49,19 @@ int kl_verify_run(struct kl_verify *v, const struct kl_args *run, const struct k
                   const char *const *wanted);
 void kl_verify_close(struct kl_verify *v);
 
+/* ---- the launches of `kiln run` (run.c) ---- */
+
+struct kl_tracer;
+/* The command line's launches, `repeat` times, with a listener; nothing is shown of the results. */
+int kl_run_traced(const struct kl_opts *o, struct kl_tracer *t, size_t repeat);
+
 /* ---- several kernels (chain.c) ---- */
 
 /* Launch one after the other.  On a GPU several of them work on arrays of the device: each is
- * copied there once, and what was written is copied back at the end.  *failed: which one. */
+ * copied there once, and what was written is copied back at the end; so does one that is
+ * repeated.  *failed: which one. */
 kiln_status kl_chain_launch(struct kl_session *s, struct kl_args *const *run, size_t n,
-                            size_t *failed, kiln_diags **diags);
+                            size_t repeat, size_t *failed, kiln_diags **diags);
 
 /* ---- --time (time.c) ---- */
 

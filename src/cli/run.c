@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/compare.h"
 #include "cli/output.h"
+#include "cli/trace.h"
 #include "tool.h"
 
 /* One kernel of the command line. */
@@ -30,6 +31,8 @@ struct run {
     size_t n;
     struct kl_outputs out;
     struct kl_verify verify; /* of the last stage */
+    struct kl_tracer *trace; /* kiln trace; or NULL */
+    size_t repeat;
 };
 
 /* ---- the command line ---- */
@@ -40,7 +43,7 @@ static int read_stages(struct run *r)
     const struct kl_opts *o = r->o;
     r->st = kl_xalloc((o->nopt + 1) * sizeof *r->st);
     if (!o->narg || (o->nopt && o->opt[0].id == KL_OPT_then && !o->opt[0].at))
-        return kl_usage(o, "kiln run needs a file");
+        return kl_usage(o, "kiln %s needs a file", o->cmd->name);
     r->st[0].spec = o->arg[0];
     r->st[0].part = (struct kl_part){.arg0 = 1};
     r->n = 1;
@@ -49,7 +52,7 @@ static int read_stages(struct run *r)
         if (o->opt[i].id != KL_OPT_then)
             continue;
         if (o->opt[i].at < p->arg0)
-            return kl_usage(o, "kiln run needs a file before --then");
+            return kl_usage(o, "kiln %s needs a file before --then", o->cmd->name);
         p->arg1 = o->opt[i].at;
         p->opt1 = i;
         r->st[r->n++] = (struct stage){
@@ -95,11 +98,26 @@ static void say_interpreted(const struct run *r, kiln_device device)
                        : "no C compiler was found; on Debian: apt install gcc (or clang)");
 }
 
+static int listen(struct run *r)
+{
+    struct kl_session *s = &r->st[0].s;
+    kiln_diags *d = NULL;
+    uint32_t flags = KILN_TRACE_DEVICE_TIMES;
+    flags |= kl_opt_given(r->o, KL_OPT_workers) ? (uint32_t)KILN_TRACE_WORKERS : 0;
+    r->trace->device = kiln_context_device_info(s->ctx)->name;
+    kiln_status st = kiln_context_trace(s->ctx, flags, kl_tracer_hear, r->trace, &d);
+    return st ? kl_session_fail(s, st, d) : 0;
+}
+
 static int load(struct run *r, kiln_device device)
 {
+    kl_tracer_step(r->trace, "open the device");
     int rc = kl_session_open(&r->st[0].s, r->o, device, 0, false);
+    kl_tracer_done(r->trace);
     if (!rc)
         say_interpreted(r, device);
+    if (!rc && r->trace)
+        rc = listen(r);
     for (size_t i = 0; i < r->n && !rc; i++) {
         struct stage *s = &r->st[i];
         s->s.o = r->o;
@@ -219,6 +237,7 @@ static int launch(struct run *r)
     kiln_diags *d = NULL;
     size_t failed;
     struct stage *last = &r->st[r->n - 1];
+    kl_tracer_step(r->trace, "make the arrays");
     int rc = give(r, 0);
     if (!rc)
         rc = open_outputs(r);
@@ -231,12 +250,13 @@ static int launch(struct run *r)
         if (!rc)
             rc = prepare(r, &r->st[i]);
     }
+    kl_tracer_done(r->trace);
     if (rc)
         return rc;
     struct kl_args **run = kl_xalloc(r->n * sizeof *run);
     for (size_t i = 0; i < r->n; i++)
         run[i] = &r->st[i].args;
-    kiln_status st = kl_chain_launch(&r->st[0].s, run, r->n, &failed, &d);
+    kiln_status st = kl_chain_launch(&r->st[0].s, run, r->n, r->repeat, &failed, &d);
     free(run);
     return st ? kl_session_fail(&r->st[failed].s, st, d) : 0;
 }
@@ -279,7 +299,7 @@ static int run(struct run *r)
         rc = load(r, device);
     if (!rc)
         rc = launch(r);
-    if (rc)
+    if (rc || r->trace)
         return rc;
     for (size_t i = 0; i < r->n; i++)
         report_unwritten(&r->st[i], r->n == 1);
@@ -301,14 +321,12 @@ static int run(struct run *r)
     return rc;
 }
 
-int kl_cmd_run(const struct kl_opts *o)
+static void close_all(struct run *r)
 {
-    struct run r = {.o = o};
-    int rc = run(&r);
-    kl_outputs_free(&r.out);
-    kl_verify_close(&r.verify);
-    for (size_t i = r.n; i-- > 0;) { /* the first one owns the context */
-        struct stage *s = &r.st[i];
+    kl_outputs_free(&r->out);
+    kl_verify_close(&r->verify);
+    for (size_t i = r->n; i-- > 0;) { /* the first one owns the context */
+        struct stage *s = &r->st[i];
         kiln_spec_free(s->time);
         kl_args_free(&s->args);
         kl_assigns_free(&s->as);
@@ -317,6 +335,26 @@ int kl_cmd_run(const struct kl_opts *o)
             s->s.ctx = NULL;
         kl_session_close(&s->s);
     }
-    free(r.st);
+    free(r->st);
+}
+
+int kl_run_traced(const struct kl_opts *o, struct kl_tracer *t, size_t repeat)
+{
+    struct run r = {.o = o, .trace = t, .repeat = repeat};
+    int rc = run(&r);
+    kiln_context *ctx = r.n ? r.st[0].s.ctx : NULL;
+    if (ctx)
+        kiln_context_trace(ctx, 0, NULL, NULL, NULL); /* tells what the device did */
+    if (!rc && t->device)
+        t->device = t->name = kl_xstrndup(t->device, strlen(t->device)); /* outlives the context */
+    close_all(&r);
+    return rc;
+}
+
+int kl_cmd_run(const struct kl_opts *o)
+{
+    struct run r = {.o = o, .repeat = 1};
+    int rc = run(&r);
+    close_all(&r);
     return rc;
 }

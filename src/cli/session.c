@@ -1,5 +1,6 @@
 /* session.c - a context with the options of the command line, and a compiled source. */
-#include "cli/cli.h"
+#define _GNU_SOURCE
+#include "cli/trace.h"
 #include "tool.h"
 
 #include <ctype.h>
@@ -145,6 +146,19 @@ static void show_print(void *user, const char *text, size_t n, const int64_t pro
     fputc('\n', stderr);
 }
 
+/* A profiler that started this process hears of each launch. */
+static void attach(struct kl_session *s, bool quiet)
+{
+    const char *path = secure_getenv("NVTX_INJECTION64_PATH");
+    char why[300];
+    if (!path || !*path)
+        return;
+    if (kl_nvtx_open(path, why, sizeof why))
+        kiln_context_trace(s->ctx, 0, kl_nvtx_hear, NULL, NULL);
+    else if (!quiet)
+        kl_warn("the profiler's library %s hears nothing: %s", path, why);
+}
+
 int kl_session_open(struct kl_session *s, const struct kl_opts *o, kiln_device device,
                     unsigned checks, bool quiet)
 {
@@ -200,6 +214,7 @@ int kl_session_open_sms(struct kl_session *s, const struct kl_opts *o, kiln_devi
         kiln_diags_free(d);
     else
         kl_show_diags(d, stderr, o->color_err);
+    attach(s, quiet);
     return 0;
 }
 

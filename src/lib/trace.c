@@ -33,6 +33,11 @@ uint64_t kl_trace_now(const struct kl_trace *t)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t kl_trace_thread(void)
+{
+    return (uint64_t)syscall(SYS_gettid);
+}
+
 void kl_trace_tell(struct kl_trace *t, kiln_trace_event *e)
 {
     e->size = sizeof *e;
@@ -57,7 +62,7 @@ static void prepare(struct kl_act *s, kiln_trace_kind kind, const char *name, ui
                               .name = name,
                               .detail = s->detail,
                               .id = has_id(kind) ? atomic_fetch_add(&s->t->ids, 1) + 1 : 0,
-                              .thread = (uint64_t)syscall(SYS_gettid),
+                              .thread = kl_trace_thread(),
                               .stream = kl_trace_stream(s->t, stream),
                               .bytes = bytes};
 }

@@ -81,6 +81,7 @@ void kl_act_launch(struct kl_act *s, kiln_context *ctx, kiln_trace_kind kind,
 /* A SPAN of another place. */
 void kl_trace_tell(struct kl_trace *t, kiln_trace_event *e);
 uint64_t kl_trace_now(const struct kl_trace *t);
+uint64_t kl_trace_thread(void); /* the system's number of this one */
 
 /* ---- device times (tracegpu.c) ---- */
 

@@ -216,6 +216,7 @@ static void tell_clock(struct kl_trace *t, const struct kl_clock *c, const struc
                           .detail = text,
                           .begin_ns = c->t0,
                           .end_ns = c->t1,
+                          .thread = kl_trace_thread(),
                           .error_ns = (uint64_t)m->error};
     kl_trace_tell(t, &e);
 }

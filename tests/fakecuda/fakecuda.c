@@ -12,6 +12,7 @@
  *
  * Environment: FAKECUDA_DEVICES, FAKECUDA_DRIVER (12080), FAKECUDA_CC (90), FAKECUDA_MEMORY
  * (bytes), FAKECUDA_NORUN (launches do nothing), FAKECUDA_VERBOSE (findings to standard error),
+ * FAKECUDA_CLOCK (events have the time of day, not a count of operations),
  * FAKECUDA_FAIL=SYMBOL:N:CODE (the N-th call fails; `*` is any but the popping of a context).
  * Hooks: fakecuda.h. */
 #define _GNU_SOURCE
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "rt/cuda.h"
@@ -116,7 +118,7 @@ struct capture {
 static struct {
     pthread_mutex_t lock;
     bool ready;
-    int devices, driver, cc, code, norun, verbose, sticky, live_modules;
+    int devices, driver, cc, code, norun, verbose, timed, sticky, live_modules;
     struct stream *streams;
     struct event *events;
     size_t memory;
@@ -162,6 +164,7 @@ static void settings(void)
     g.memory = (size_t)number("FAKECUDA_MEMORY", 1L << 30);
     g.norun = (int)number("FAKECUDA_NORUN", 0);
     g.verbose = (int)number("FAKECUDA_VERBOSE", 0);
+    g.timed = (int)number("FAKECUDA_CLOCK", 0);
     for (int i = 0; i < MAX_DEVICES; i++)
         g.dev[i].ordinal = i;
     const char *f = getenv("FAKECUDA_FAIL");
@@ -286,6 +289,13 @@ static void run_graph(const struct graph *gr)
     free(done);
 }
 
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 static void execute(const struct op *o)
 {
     if (g.sticky)
@@ -298,7 +308,7 @@ static void execute(const struct op *o)
     case RECORD:
         if (o->event->seq == o->seq) {
             o->event->done = true;
-            o->event->ms = g.clock;
+            o->event->ms = g.timed ? now_ms() : g.clock;
         }
         break;
     case WAIT: break;

@@ -1,0 +1,110 @@
+/* nvtx.c - ranges for a profiler that is attached, in the way of NVTX 3.
+ *
+ * A profiler names its library in NVTX_INJECTION64_PATH.  A program that has something to say loads
+ * it and calls its InitializeInjectionNvtx2 with a function that gives tables by number.  Table 1
+ * gives, for each module of NVTX, pointers to the places where the program keeps the functions it
+ * calls; the profiler writes its own there.  We call two of the module `core`: RangePushA and
+ * RangePop.  The other places exist because profilers write to them without asking.
+ *
+ * The protocol hands no pointer of ours to these functions, and a process is attached once: so the
+ * places are static, in the command and not in the library. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/trace.h"
+
+typedef void function(void);
+
+enum { CALLBACKS = 1, VERSION_INFO = 3, NVTX_VERSION = 3 };    /* tables */
+enum { CORE = 1, MODULES = 7, MOST = 16 };                      /* modules */
+enum { RANGE_PUSH_A = 9, RANGE_POP = 11 };                      /* in core */
+
+/* How many functions each module has, with the unused number 0. */
+static const unsigned counts[MODULES] = {0, 16, 9, 15, 7, 16, 7};
+
+static struct {
+    bool on;
+    function *place[MODULES][MOST];
+    function **table[MODULES][MOST + 1]; /* NULL, then the places, then NULL */
+} nvtx;
+
+static int module_table(int module, function ****table, unsigned *size)
+{
+    if (module < CORE || module >= MODULES)
+        return 0;
+    for (unsigned i = 1; i < counts[module]; i++)
+        nvtx.table[module][i] = &nvtx.place[module][i];
+    if (table)
+        *table = nvtx.table[module];
+    if (size)
+        *size = counts[module];
+    return 1;
+}
+
+static void set_version(uint32_t version)
+{
+    (void)version;
+}
+
+static const struct callbacks {
+    size_t size;
+    int (*module_table)(int module, function ****table, unsigned *size);
+} callbacks = {sizeof callbacks, module_table};
+
+static const struct version_info {
+    size_t size;
+    uint32_t version, reserved;
+    void (*set_version)(uint32_t version);
+} version_info = {sizeof version_info, NVTX_VERSION, 0, set_version};
+
+static const void *export_table(uint32_t which)
+{
+    return which == CALLBACKS ? (const void *)&callbacks
+           : which == VERSION_INFO ? (const void *)&version_info
+                                   : NULL;
+}
+
+bool kl_nvtx_on(void)
+{
+    return nvtx.on;
+}
+
+bool kl_nvtx_open(const char *path, char *why, size_t n)
+{
+    int (*init)(const void *(*tables)(uint32_t));
+    if (nvtx.on)
+        return true;
+    void *lib = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    void *at = lib ? dlsym(lib, "InitializeInjectionNvtx2") : NULL;
+    if (!at) {
+        snprintf(why, n, "%s", lib ? "it has no InitializeInjectionNvtx2" : dlerror());
+        if (lib)
+            dlclose(lib);
+        return false;
+    }
+    memcpy(&init, &at, sizeof init);
+    nvtx.on = init(export_table) != 0; /* the library stays: its functions are called */
+    if (!nvtx.on)
+        snprintf(why, n, "it refused to start");
+    return nvtx.on;
+}
+
+void kl_nvtx_hear(void *user, const kiln_trace_event *e)
+{
+    char text[400];
+    int (*push)(const char *);
+    int (*pop)(void);
+    (void)user;
+    if (e->kind != KILN_TRACE_LAUNCH || !nvtx.place[CORE][RANGE_PUSH_A] ||
+        !nvtx.place[CORE][RANGE_POP])
+        return;
+    memcpy(&push, &nvtx.place[CORE][RANGE_PUSH_A], sizeof push);
+    memcpy(&pop, &nvtx.place[CORE][RANGE_POP], sizeof pop);
+    if (e->phase == KILN_TRACE_BEGIN) {
+        snprintf(text, sizeof text, *e->detail ? "%s %s" : "%s", e->name, e->detail);
+        push(text);
+    } else if (e->phase == KILN_TRACE_END) {
+        pop();
+    }
+}
