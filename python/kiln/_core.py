@@ -11,6 +11,7 @@ import threading
 from . import _array, _lib
 from ._array import Array, DType
 from ._lib import Native, VP, c
+from ._trace import Trace
 
 _DEVICES = {"auto": 0, "interp": 1, "cpu": 2, "cuda": 3, "sim": 4}
 _NAMES = {v: k for k, v in _DEVICES.items()}
@@ -143,6 +144,12 @@ class Context:
         """A Graph that records: `with ctx.record() as g: m.add.on(g)(x=x, y=y)`.  stream: a CUDA
         stream of others to record on, an int or an object of PyTorch or CuPy."""
         return Graph(self, stream)
+
+    def trace(self, path=None, workers=False):
+        """A Trace that collects what happens: `with ctx.trace("trace.json") as t: ...`, then
+        t.kernels() and t.events.  path: a file for https://ui.perfetto.dev.  workers: the threads of
+        the CPU, too.  At its end the block waits for the device."""
+        return Trace(self, path, workers)
 
     def _nn_handle(self):
         with self._lock:

@@ -50,6 +50,18 @@ class Options(ct.Structure):
                 ("log_user", VP), ("include", INCLUDE), ("include_user", VP)]
 
 
+class TraceEvent(ct.Structure):
+    _fields_ = [("size", ct.c_uint32), ("kind", ct.c_int), ("phase", ct.c_int), ("place", ct.c_int),
+                ("name", ct.c_char_p), ("detail", ct.c_char_p), ("begin_ns", ct.c_uint64),
+                ("end_ns", ct.c_uint64), ("id", ct.c_uint64), ("thread", ct.c_uint64),
+                ("stream", ct.c_uint64), ("bytes", ct.c_uint64), ("error_ns", ct.c_uint64),
+                ("threads", ct.c_uint32), ("cache", ct.c_int), ("status", ct.c_int),
+                ("flags", ct.c_uint32), ("programs", ct.c_uint64)]
+
+
+TRACE = ct.CFUNCTYPE(None, VP, ct.POINTER(TraceEvent))
+
+
 class Place(ct.Structure):
     _fields_ = [("file", ct.c_char_p), ("line", ct.c_uint32), ("col", ct.c_uint32),
                 ("end_col", ct.c_uint32), ("text", ct.c_char_p)]
@@ -164,6 +176,8 @@ for _row in (
         ("kiln_context_free", None, VP),
         ("kiln_context_device", ct.c_int, VP),
         ("kiln_context_device_info", ct.POINTER(DeviceInfo), VP),
+        ("kiln_context_trace", ct.c_int, VP, ct.c_uint32, TRACE, VP, PP),
+        ("kiln_trace_kind_name", ct.c_char_p, ct.c_int),
         ("kiln_compile", ct.c_int, VP, ct.c_char_p, ct.c_char_p, ct.c_size_t, PP, PP),
         ("kiln_module_free", None, VP),
         ("kiln_module_count", ct.c_size_t, VP),

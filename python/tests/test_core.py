@@ -2,6 +2,7 @@
 import ctypes as ct
 import gc
 import inspect
+import json
 import os
 import struct
 import tempfile
@@ -365,6 +366,34 @@ kernel say(i64 n, f32 y[n]) grid(n)
                 with self.assertRaisesRegex(ValueError, "a graph of"):
                     m = kiln.compile(ADD, device="interp")
                     m.add.on(other)(x=x)
+
+    def test_trace(self):
+        ctx = kiln.Context("interp", checks=False)
+        m = kiln.compile(ADD, context=ctx)
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "trace.json")
+            with ctx.trace(path, workers=True) as t:
+                for _ in range(3):
+                    m.add(x=Producer([1, 2]))
+                with self.assertRaises(kiln.ArgumentError):
+                    m.add(x=Producer([1, 2]), n=5)
+            with open(path, encoding="utf-8") as f:
+                spans = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+        runs, seconds = t.kernels()["add"]
+        self.assertEqual(runs, 3)
+        self.assertGreater(seconds, 0)
+        launches = [e for e in t.events if e.kind == "launch"]
+        self.assertEqual(len(launches), len([e for e in spans if e["cat"] == "launch"]))
+        self.assertIn("x=2:f32", launches[0].detail)
+        kernel = next(e for e in t.events if e.kind == "kernel" and e.id == launches[0].id)
+        self.assertTrue(launches[0].begin <= kernel.begin <= kernel.end <= launches[0].end)
+        self.assertTrue([e for e in t.events if e.place == "worker"])
+        n = len(t.events)
+        m.add(x=Producer([1, 2]))
+        self.assertEqual(len(t.events), n)  # it has ended
+        with self.assertRaises(ZeroDivisionError):
+            with ctx.trace(path) as t:  # in a folder that is gone: nothing is written
+                1 / 0
 
     def test_warning(self):
         with self.assertWarnsRegex(kiln.KilnWarning, r"K0208"):

@@ -2,7 +2,10 @@
 stand-in of tests/fakecuda in LD_LIBRARY_PATH."""
 import ctypes as ct
 import gc
+import json
+import os
 import struct
+import tempfile
 import unittest
 import unittest.mock
 
@@ -82,6 +85,26 @@ class Cuda(Device):
         self.m.add.on(Holder())(x=p)
         self.assertEqual(p.streams[2], self.stream.value)
         ctx.sync()
+
+    def test_trace(self):
+        a, _ = self.on_device([1, 2, 3])
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "trace.json")
+            with ctx.trace(path) as t:
+                for _ in range(4):
+                    y = self.m.add(x=a)
+                self.assertEqual(floats(y), [2, 3, 4])
+            with open(path, encoding="utf-8") as f:
+                events = json.load(f)["traceEvents"]
+        self.assertEqual(t.kernels()["add"][0], 4)
+        ran = [e for e in t.events if e.place == "device" and e.kind == "kernel"]
+        launches = {e.id for e in t.events if e.kind == "launch"}
+        self.assertEqual({e.id for e in ran}, launches)
+        for e, later in zip(ran, ran[1:]):
+            self.assertLessEqual(e.end, later.begin)
+        flows = [e["id"] for e in events if e["ph"] == "s"]
+        self.assertEqual(sorted(flows), sorted(e["id"] for e in events if e["ph"] == "f"))
+        self.assertTrue(launches <= set(flows))
 
     def test_graph(self):
         for stream in (None, self.stream.value):
