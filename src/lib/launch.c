@@ -395,7 +395,8 @@ kiln_status kl_launch_prepared(struct kl_call *c, struct kl_item *it, kiln_strea
     if (!s && !it->bound.empty && ctx->cuda) {
         s = kl_gpu_launch(c, it, stream);
     } else if (!s && !it->bound.empty) {
-        struct launching l = {.it = it, .span = {.t = NULL}};
+        struct launching l; /* the most of it is for a listener */
+        l.it = it;
         kl_act_launch(&l.span, ctx, KILN_TRACE_KERNEL, it, true, NULL);
         s = kl_on_gpu(ctx) ? kl_gpu_launch(c, it, stream)
                            : kl_guarded(c, &it->k->mod->ast->src, launch, &l);

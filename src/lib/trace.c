@@ -165,6 +165,7 @@ void kl_act_launch(struct kl_act *s, kiln_context *ctx, kiln_trace_kind kind,
 
 static void drop(kiln_context *ctx, struct kl_trace *t)
 {
+    kl_trace_rest(t);
     if (t->stream)
         ctx->al.fn(ctx->al.user, t->stream, t->nstream * sizeof *t->stream, 0);
     pthread_mutex_destroy(&t->flush);

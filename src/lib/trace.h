@@ -24,9 +24,9 @@ struct kl_trace {
     _Atomic uint64_t ids;
 
     /* CUDA (tracegpu.c) */
-    void *apart; /* a stream of its own, to ask the device for its time */
+    void *_Atomic apart; /* a stream of its own, to ask the device for its time; NULL: no times */
     struct kl_clock {
-        void *event; /* NULL: device times are not measured */
+        void *event;
         uint64_t t0, t1;
     } base;
     pthread_mutex_t flush; /* one at a time reports */
@@ -95,6 +95,8 @@ void kl_trace_start(struct kl_trace *t);
 /* Tell what has been timed so far; waits for it. */
 void kl_trace_flush(struct kl_trace *t);
 void kl_trace_stop(struct kl_trace *t);
+/* What calls that were under way then have left. */
+void kl_trace_rest(struct kl_trace *t);
 /* All of the context's: flush the present one, free every one. */
 void kl_trace_free(kiln_context *ctx);
 

@@ -246,10 +246,12 @@ void kl_trace_flush(struct kl_trace *t)
     struct kl_clock now;
     struct kl_clockmap m;
     double span = 0;
-    if (!t->apart)
-        return;
     kl_cuda *cu = t->ctx->cuda;
     pthread_mutex_lock(&t->flush);
+    if (!t->apart) {
+        pthread_mutex_unlock(&t->flush);
+        return;
+    }
     pthread_mutex_lock(&t->lock);
     struct kl_timed *list = t->first;
     t->first = NULL;
@@ -283,27 +285,37 @@ void kl_trace_flush(struct kl_trace *t)
 void kl_trace_start(struct kl_trace *t)
 {
     kl_cudaerr e = {0};
+    void *apart;
     if (!t->ctx->cuda || !(t->flags & KILN_TRACE_DEVICE_TIMES) ||
-        kl_cuda_stream_apart(t->ctx->cuda, &t->apart, &e))
+        kl_cuda_stream_apart(t->ctx->cuda, &apart, &e))
         return;
+    t->apart = apart;
     if (compare(t, &t->base))
         return;
-    kl_cuda_stream_free(t->ctx->cuda, t->apart);
     t->apart = NULL;
+    kl_cuda_stream_free(t->ctx->cuda, apart);
+}
+
+void kl_trace_rest(struct kl_trace *t)
+{
+    pthread_mutex_lock(&t->lock);
+    free_timed(t, t->first);
+    free_timed(t, t->idle);
+    t->first = t->idle = NULL;
+    t->last = &t->first;
+    t->n = 0;
+    pthread_mutex_unlock(&t->lock);
 }
 
 void kl_trace_stop(struct kl_trace *t)
 {
-    if (!t->apart)
-        return;
     kl_trace_flush(t);
     pthread_mutex_lock(&t->flush);
-    pthread_mutex_lock(&t->lock);
-    free_timed(t, t->idle);
-    t->idle = NULL;
-    pthread_mutex_unlock(&t->lock);
-    kl_cuda_event_free(t->ctx->cuda, t->base.event);
-    kl_cuda_stream_free(t->ctx->cuda, t->apart);
-    t->apart = NULL;
+    void *apart = atomic_exchange(&t->apart, NULL);
+    if (apart) {
+        kl_cuda_event_free(t->ctx->cuda, t->base.event);
+        kl_cuda_stream_free(t->ctx->cuda, apart);
+    }
     pthread_mutex_unlock(&t->flush);
+    kl_trace_rest(t);
 }

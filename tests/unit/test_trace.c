@@ -538,6 +538,45 @@ static void driver_fails(void **state)
         }
 }
 
+/* Listeners come and go while others launch: no launch fails, and nothing is left behind. */
+static void comes_and_goes(void **state)
+{
+    enum { N = 2 };
+    static struct worker w[N];
+    static struct on_device v[N];
+    kiln_context *c = cuda();
+    kiln_diags *g = NULL;
+    pthread_t t[N];
+    (void)state;
+    kiln_module *m = compile(c, add_text);
+    for (int i = 0; i < N; i++) {
+        to_device(c, &v[i], 200);
+        w[i].d = v[i].d;
+        for (int k = 0; k < 3; k++)
+            w[i].d.arg[k].u.tensor.shape = w[i].d.n;
+        w[i].k = kiln_module_kernel(m, "add");
+        assert_int_equal(pthread_create(&t[i], NULL, launches, &w[i]), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        OK(kiln_context_trace(c, KILN_TRACE_DEVICE_TIMES, hear, &all, &g));
+        OK(kiln_context_trace(c, 0, NULL, NULL, &g));
+    }
+    for (int i = 0; i < N; i++) {
+        void *bad;
+        pthread_join(t[i], &bad);
+        assert_null(bad);
+    }
+    OK(kiln_sync(c, &g));
+    for (int i = 0; i < N; i++) {
+        from_device(&v[i]);
+        v[i].d.n[0] = 200;
+        right(&v[i].d);
+        drop_device(&v[i]);
+    }
+    kiln_module_free(m);
+    kiln_context_free(c);
+}
+
 int main(void)
 {
 #define CUDA_TEST(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
@@ -548,7 +587,7 @@ int main(void)
         cmocka_unit_test(clocks_together), CUDA_TEST(device_times),
         CUDA_TEST(arrays_of_the_host),  CUDA_TEST(costs_nothing),
         CUDA_TEST(graphs),              CUDA_TEST(many),
-        CUDA_TEST(driver_fails),
+        CUDA_TEST(driver_fails),        CUDA_TEST(comes_and_goes),
     };
     return cmocka_run_group_tests(tests, find_fake, teardown);
 }
