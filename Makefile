@@ -1,5 +1,5 @@
 # make [O=dir] [V=1] [DEBUG=1] [SAN=address,undefined] [WERROR=1] [CC=clang]
-# make demo | check | check-random [N= SEED=] | check-ulp | check-build | check-model
+# make demo | check | check-random [N= SEED=] | check-kernels | check-ulp | check-build | check-model
 #      | check-occupancy | golden | bench | lint
 # make install [DESTDIR= PREFIX= LIBDIR=] | uninstall | man | completions | clean
 O          ?= build
@@ -152,6 +152,11 @@ check-model: $(O)/tests/model-agree
 	    $(O)/tests/model-agree --arch $$a $$s kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln \
 	        --random 1000 1 || exit 1; \
 	done; done
+# kiln check of every kernel of the library, in the interpreter and as PTX.
+check-kernels: all
+	@for f in kernels/*.kiln; do for d in interp sim; do \
+	    $(O)/kiln check $$f --device $$d > $(O)/check.out || { echo "$$f on $$d"; cat $(O)/check.out; exit 1; }; \
+	done; done; echo "all clean"
 check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2
 	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_f8
@@ -192,7 +197,7 @@ include tools/install.mk
 clean:
 	rm -rf $(O) $(O)-san $(O)-tsan
 
-.PHONY: all clean tests check check-random check-ulp check-build check-model check-occupancy golden lint demo \
+.PHONY: all clean tests check check-random check-kernels check-ulp check-build check-model check-occupancy golden lint demo \
         bench
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -155,7 +155,7 @@ typedef struct kiln_options {
     const char *keep_dir;  /* where generated C and objects are kept; NULL: nowhere */
     const char *const *include_dirs; /* for #include "file"; NULL-terminated; NULL: none */
     uint32_t cc_timeout_ms; /* 0: 60,000 */
-    uint32_t checks;       /* KILN_CHECK_*: what the interpreter reports */
+    uint32_t checks;       /* KILN_CHECK_*: what the interpreter and SIM report */
     /* Memory: size 0 frees; NULL on failure, the old block untouched; aligned for any type;
      * called from several threads.  NULL: realloc and free. */
     void *(*alloc)(void *user, void *ptr, size_t old, size_t size);
@@ -183,10 +183,15 @@ typedef struct kiln_options {
     { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,      \
       0, 0, 0, 0, 0 }
 
+/* SIM sees no extents and no arithmetic (docs/check.md). */
 enum {
     KILN_CHECK_BOUNDS = 1, /* accesses outside an extent that the language calls findings */
     KILN_CHECK_UNINIT = 2, /* reads of elements that nothing wrote */
-    KILN_CHECK_ALL = 3
+    KILN_CHECK_RACES = 4,  /* two programs at one place; sums of floats that depend on the order */
+    KILN_CHECK_ARITH = 8,  /* an index that overflows, an integer divided by zero */
+    KILN_CHECK_LOOPS = 16, /* a loop that does not end */
+    KILN_CHECK_WRITTEN = 32, /* elements of an output that no program wrote */
+    KILN_CHECK_ALL = 63
 };
 
 /* Fill cc, cache_dir, keep_dir and threads from KILN_CC, KILN_CACHE_DIR

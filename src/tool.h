@@ -98,6 +98,8 @@ const char *kl_tool_cc_problem(const kiln_context *ctx);
 /* NVIDIA GPU number i: 1, 0 past the last one, -1 if there is none to use (why in text, of n
  * bytes).  Nothing is started on the device. */
 int kl_tool_cuda_device(size_t i, kiln_device_info *out, char *text, size_t n);
+/* Leave out what a comment in the source allows (severity note). */
+void kl_tool_drop_notes(kiln_diags *d);
 /* docs/ops.md as text; free with kl_tool_free. */
 kiln_status kl_tool_ops_markdown(kiln_context *ctx, char **text);
 

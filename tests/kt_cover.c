@@ -38,6 +38,7 @@ static const struct {
     const char *code, *why;
 } no_case[] = {
     {"K0801", "all of the language that parses is there; for parts to come"},
+    {"K1305", "needs arrays of more than 67,108,864 elements"},
     {"K1804", "needs a processor that lacks AVX2 and FMA"},
     {"K1807", "the CPU back end has no limit that a source of this version reaches"},
     {"K1817", "the back end keeps within its target's limits; only a smaller device meets it"},

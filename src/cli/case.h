@@ -37,12 +37,22 @@ struct kl_cases {
 bool kl_cases_read(const char *text, size_t len, struct kl_cases *out, struct kl_msg *m);
 void kl_cases_free(struct kl_cases *c);
 
+/* Findings of the checks, by severity; suppressed: by a comment in the source. */
+struct kl_found {
+    unsigned errors, warnings, suppressed;
+};
+bool kl_is_finding(const kiln_diag *d);
+void kl_found_add(struct kl_found *f, const kiln_diags *d); /* both in check.c */
+
 /* What running cases adds up to.  Zero-initialise; contexts are made when first needed. */
 struct kl_tally {
     unsigned passed, failed, skipped;
     bool verbose, interp_only;
+    bool checking, on_sim; /* kiln check: what is found is shown; on the executor */
+    struct kl_found found;
     kiln_device device; /* that is compared with the interpreter */
     struct kl_session interp, cpu; /* cpu: that device; ctx NULL: not available, or not wanted */
+    struct kl_session plain;       /* on_sim: the interpreter without checks, for references */
 };
 /* Run the cases of a file; prints failures.  0, or an exit code if nothing could be run. */
 int kl_cases_run(struct kl_tally *t, const struct kl_opts *o, const char *path);

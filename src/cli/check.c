@@ -1,4 +1,4 @@
-/* check.c - `kiln check`: a launch in the interpreter with all checks on. */
+/* check.c - `kiln check`: a launch with all checks on, in the interpreter or as PTX. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,43 +8,104 @@
 #include "cli/json.h"
 #include "tool.h"
 
-static const char *const checks_interp[] = {"bounds", "uninitialised", "stores that meet", NULL};
-static const char *const checks_sim[] = {"bounds",   "alignment", "uninitialised registers",
-                                         "barriers", "races in shared memory", NULL};
+/* What runs on each device, and what only the other one can see. */
+static const char *const checks_interp[] = {"bounds",      "races",         "stores that meet",
+                                            "float order", "uninitialised", "unwritten",
+                                            "overflow",    "division",      "loops", NULL};
+static const char *const checks_sim[] = {"memory",           "alignment",   "races",
+                                         "stores that meet", "float order", "uninitialised",
+                                         "unwritten",        "loops",       "barriers",
+                                         "shared memory",    NULL};
+static const char *const not_interp[] = {"alignment", "barriers", "shared memory", NULL};
+static const char *const not_sim[] = {"extents", "overflow", "division", NULL};
+
+static const char *const *checks_of(kiln_device d)
+{
+    return d == KILN_DEVICE_SIM ? checks_sim : checks_interp;
+}
 
 /* ---- text ---- */
 
-static void say_checks(const char *const *checks)
+static void say_list(const char *what, const char *const *v)
 {
-    printf(" checks run:");
-    for (size_t i = 0; checks[i]; i++)
-        printf("%s %s", i ? "," : "", checks[i]);
-    printf(".\n");
+    printf("%s", what);
+    for (size_t i = 0; v[i]; i++)
+        printf("%s %s", i ? "," : "", v[i]);
 }
 
-static int finish_text(const struct kl_opts *o, kiln_diags *d, size_t findings,
-                       const char *const *checks)
+static int exit_code(const struct kl_found *f)
 {
+    return f->errors ? KL_RC_FINDINGS : KL_RC_OK;
+}
+
+/* The last line: "1 error, 2 warnings, 1 suppressed. checks run: ... exit 1" */
+static void say_summary(const struct kl_found *f, kiln_device d, int rc)
+{
+    printf("%u error%s, %u warning%s, %u suppressed.", f->errors, f->errors == 1 ? "" : "s",
+           f->warnings, f->warnings == 1 ? "" : "s", f->suppressed);
+    say_list(" checks run:", checks_of(d));
+    if (d == KILN_DEVICE_SIM)
+        say_list("; not here:", not_sim);
+    printf(". exit %d\n", rc);
+}
+
+bool kl_is_finding(const kiln_diag *d)
+{
+    /* K12xx to K17xx: what the checker finds */
+    return d->code[0] == 'K' && d->code[1] == '1' && d->code[2] >= '2' && d->code[2] <= '7';
+}
+
+void kl_found_add(struct kl_found *f, const kiln_diags *d)
+{
+    for (size_t i = 0; i < kiln_diags_count(d); i++) {
+        const kiln_diag *g = kiln_diags_at(d, i);
+        f->errors += g->severity == KILN_ERROR;
+        f->warnings += g->severity == KILN_WARNING;
+        f->suppressed += g->severity == KILN_NOTE && kl_is_finding(g);
+    }
+}
+
+static int finish_text(const struct kl_opts *o, kiln_diags *d, const struct kl_found *f,
+                       kiln_device device)
+{
+    if (!kl_opt_given(o, KL_OPT_all))
+        kl_tool_drop_notes(d);
     kl_show_diags(d, stdout, o->color);
-    printf("%zu finding%s.", findings, findings == 1 ? "" : "s");
-    say_checks(checks);
-    return findings ? KL_RC_FINDINGS : KL_RC_OK;
+    say_summary(f, device, exit_code(f));
+    return exit_code(f);
 }
 
 /* ---- JSON: schema kiln.check/1 ---- */
 
-static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
-                       int rc, const char *const *checks)
+static json_t *json_list(const char *const *v)
 {
-    json_t *list = json_array(), *names = json_array();
-    for (size_t i = 0; i < kiln_diags_count(d); i++)
-        json_array_append_new(list, kl_json_diag(kiln_diags_at(d, i)));
-    for (size_t i = 0; checks[i]; i++)
-        json_array_append_new(names, json_string(checks[i]));
-    json_t *j =
-        json_pack("{s:s, s:o, s:s?, s:s, s:o, s:o}", "schema", "kiln.check/1", "file",
-                  kl_json_text(file), "kernel", kernel, "status", state, "checks", names,
-                  "diagnostics", list);
+    json_t *j = json_array();
+    for (size_t i = 0; v[i]; i++)
+        json_array_append_new(j, json_string(v[i]));
+    return j;
+}
+
+static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
+                       int rc, kiln_device device)
+{
+    json_t *list = json_array();
+    struct kl_found f = {0};
+    kl_found_add(&f, d);
+    for (size_t i = 0; i < kiln_diags_count(d); i++) {
+        const kiln_diag *g = kiln_diags_at(d, i);
+        json_t *x = kl_json_diag(g);
+        if (x)
+            json_object_set_new(x, "suppressed",
+                                json_boolean(kl_is_finding(g) && g->severity == KILN_NOTE));
+        json_array_append_new(list, x);
+    }
+    json_t *j = json_pack(
+        "{s:s, s:o, s:s?, s:s, s:s, s:o, s:o, s:i, s:i, s:i, s:i, s:o}", "schema", "kiln.check/1",
+        "file", kl_json_text(file), "kernel", kernel, "device",
+        device == KILN_DEVICE_SIM ? "sim" : "interp", "status", state, "checks",
+        json_list(checks_of(device)), "not_run",
+        json_list(device == KILN_DEVICE_SIM ? not_sim : not_interp), "errors", (int)f.errors,
+        "warnings", (int)f.warnings, "suppressed", (int)f.suppressed, "exit", rc, "diagnostics", list);
     kiln_diags_free(d);
     char *text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;
     json_decref(j);
@@ -56,12 +117,6 @@ static int finish_json(kiln_diags *d, const char *file, const char *kernel, cons
 }
 
 /* ---- the command ---- */
-
-static bool is_finding(const kiln_diag *d)
-{
-    /* K12xx to K17xx: what the checker finds */
-    return d->code[0] == 'K' && d->code[1] == '1' && d->code[2] >= '2' && d->code[2] <= '7';
-}
 
 static void say_no_arguments(const struct kl_session *s)
 {
@@ -81,20 +136,22 @@ static bool wants_arguments(kiln_status st, const kiln_diags *d, const struct kl
     return st == KILN_E_ARG && (missing || m->rc == KL_RC_USAGE);
 }
 
-/* FILE without values: its cases, in the interpreter only. */
-static int check_cases(struct kl_session *s)
+/* FILE without values: its cases. */
+static int check_cases(struct kl_session *s, kiln_device device)
 {
-    struct kl_tally t = {.verbose = false};
-    t.interp_only = true;
+    struct kl_tally t = {.verbose = kl_opt_given(s->o, KL_OPT_all), .interp_only = true};
+    t.checking = true;
+    t.on_sim = device == KILN_DEVICE_SIM;
     int rc = kl_cases_run(&t, s->o, s->path);
     if (!rc && t.passed + t.failed == 0) {
         say_no_arguments(s);
     } else if (!rc) {
-        printf("%u passed, %u failed.", t.passed, t.failed);
-        say_checks(checks_interp);
+        rc = t.failed || t.found.errors ? KL_RC_FINDINGS : KL_RC_OK;
+        printf("%u passed, %u failed; ", t.passed, t.failed);
+        say_summary(&t.found, device, rc);
     }
     kl_tally_close(&t);
-    return rc ? rc : t.failed ? KL_RC_FINDINGS : KL_RC_OK;
+    return rc;
 }
 
 int kl_cmd_check(const struct kl_opts *o)
@@ -107,7 +164,6 @@ int kl_cmd_check(const struct kl_opts *o)
     kiln_diags *d = NULL;
     kiln_status st;
     const char *format = kl_opt(o, KL_OPT_format), *dev = kl_opt(o, KL_OPT_device);
-    const char *const *checks = checks_interp;
     kiln_device device = KILN_DEVICE_INTERP;
     int32_t index;
     bool bare = false; /* one kernel, no cases, no arguments: it may need none */
@@ -120,8 +176,6 @@ int kl_cmd_check(const struct kl_opts *o)
         device = KILN_DEVICE_INTERP;
     if (device != KILN_DEVICE_INTERP && device != KILN_DEVICE_SIM)
         return kl_usage(o, "--device %s: only interp and sim have checks", dev);
-    if (device == KILN_DEVICE_SIM)
-        checks = checks_sim;
     int rc = kl_assigns_read(&as, o);
     if (rc)
         return rc;
@@ -130,14 +184,14 @@ int kl_cmd_check(const struct kl_opts *o)
     if (!rc)
         rc = kl_session_load(&s, o->arg[0]);
     if (s.held) {
-        rc = finish_json(s.held, s.path, s.want, "error", rc, checks);
+        rc = finish_json(s.held, s.path, s.want, "error", rc, device);
         s.held = NULL;
         goto out;
     }
-    if (!rc && !as.n && !s.want && !json && device == KILN_DEVICE_INTERP) {
+    if (!rc && !as.n && !s.want && !json) {
         bare = !kl_tool_test_count(s.mod) && kiln_module_count(s.mod) == 1;
         if (!bare) {
-            rc = check_cases(&s);
+            rc = check_cases(&s, device);
             goto out;
         }
     }
@@ -162,19 +216,17 @@ int kl_cmd_check(const struct kl_opts *o)
         rc = kl_fail(m.rc, "%s", m.text);
         goto out;
     }
-    size_t findings = 0;
-    for (size_t i = 0; i < kiln_diags_count(d); i++)
-        findings += is_finding(kiln_diags_at(d, i));
+    struct kl_found f = {0};
+    kl_found_add(&f, d);
     if (st && st != KILN_E_BOUNDS)
         rc = json && st != KILN_E_INTERNAL
-                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st),
-                               checks)
+                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st), device)
                  : kl_session_fail(&s, st, d);
     else if (json)
-        rc = finish_json(d, s.path, kiln_kernel_name(k), findings ? "findings" : "clean",
-                         findings ? KL_RC_FINDINGS : KL_RC_OK, checks);
+        rc = finish_json(d, s.path, kiln_kernel_name(k), f.errors + f.warnings ? "findings" : "clean",
+                         exit_code(&f), device);
     else
-        rc = finish_text(o, d, findings, checks);
+        rc = finish_text(o, d, &f, device);
 out:
     kl_args_free(&args);
     kl_session_close(&s);

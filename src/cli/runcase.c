@@ -21,16 +21,46 @@ struct one {
     bool cpu_ready;
 };
 
+/* Comments that allow a code. */
+struct line {
+    char code[6];
+    unsigned line;
+};
+struct lines {
+    struct line *v;
+    size_t n;
+};
+
 struct file {
     struct kl_tally *t;
+    struct lines used, unused;
     const char *path;
     kiln_module *interp, *cpu;
+    kiln_module *ref; /* for reference kernels: interp, or unchecked beside the executor */
     struct kl_cases cases;
     struct one *v;
     bool broken; /* it does not compile */
     const char *text;
     size_t len;
 };
+
+static bool has_line(const struct lines *l, const struct line *x)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->v[i].line == x->line && strcmp(l->v[i].code, x->code) == 0)
+            return true;
+    return false;
+}
+
+static void add_line(struct lines *l, const char *code, unsigned line)
+{
+    struct line x = {.line = line};
+    snprintf(x.code, sizeof x.code, "%.5s", code);
+    if (has_line(l, &x))
+        return;
+    l->v = kl_xgrow(l->v, sizeof *l->v, l->n);
+    l->v[l->n++] = x;
+}
 
 __attribute__((format(printf, 3, 4))) static bool fail(struct file *f, struct one *r,
                                                        const char *fmt, ...)
@@ -200,7 +230,7 @@ static bool check_reference(struct file *f, struct one *r, const struct kl_expec
     struct kl_args a = {0};
     kiln_diags *d = NULL;
     kiln_status st;
-    bool ok = find_kernel(f, r, f->interp, e->text, &k) &&
+    bool ok = find_kernel(f, r, f->ref, e->text, &k) &&
               prepare(f, r, k, KL_ARGS_REFERENCE, &a, &st, &d);
     if (ok && !st)
         st = kiln_launch(k, NULL, a.arg, a.n, &d);
@@ -246,6 +276,45 @@ static bool check_outputs(struct file *f, struct one *r, const struct kl_args *a
 
 /* ---- the two halves ---- */
 
+/* kiln check: warnings are shown; comments that allow something count as unused only if no case
+ * used them. */
+static void note_findings(struct file *f, const struct one *r, const kiln_diags *d)
+{
+    struct kl_found sum = {0};
+    kl_found_add(&sum, d);
+    f->t->found.suppressed += sum.suppressed;
+    for (size_t i = 0; i < kiln_diags_count(d); i++) {
+        const kiln_diag *g = kiln_diags_at(d, i);
+        bool unused = strcmp(g->code, "K1299") == 0, used = g->severity == KILN_NOTE;
+        if (!kl_is_finding(g))
+            continue;
+        if (used)
+            g->nnotes ? add_line(&f->used, g->code, g->notes[g->nnotes - 1].place.line) : (void)0;
+        else if (unused)
+            add_line(&f->unused, g->text, g->place.line);
+        else if (g->severity == KILN_WARNING && !expects(r->c, KL_EXPECT_FINDING, g->code)) {
+            f->t->found.warnings++;
+            printf("%s:%u:%u: warning[%s]: %s (%s)\n", g->place.file, g->place.line, g->place.col,
+                   g->code, g->text, r->c->name);
+        } else if (g->severity == KILN_ERROR && !expects(r->c, KL_EXPECT_FINDING, g->code)) {
+            f->t->found.errors++;
+        }
+    }
+}
+
+static void say_unused(struct file *f)
+{
+    for (size_t i = 0; i < f->unused.n; i++) {
+        const struct line *u = &f->unused.v[i];
+        if (has_line(&f->used, u))
+            continue;
+        f->t->found.warnings++;
+        printf("%s:%u: warning[K1299]: %.5s was not found here\n", f->path, u->line, u->code);
+    }
+    free(f->used.v);
+    free(f->unused.v);
+}
+
 static void run_interp(struct file *f, struct one *r)
 {
     kiln_kernel *k;
@@ -257,6 +326,8 @@ static void run_interp(struct file *f, struct one *r)
     if (!st)
         st = kiln_launch(k, NULL, r->interp.arg, r->interp.n, &d);
     settle(f, r, st, d);
+    if (f->t->checking)
+        note_findings(f, r, d);
     kiln_diags_free(d);
     if (r->state == PENDING)
         check_outputs(f, r, &r->interp);
@@ -376,7 +447,10 @@ static int open_contexts(struct kl_tally *t, const struct kl_opts *o)
     int rc = 0;
     bool on_gpu = t->device == KILN_DEVICE_CUDA || t->device == KILN_DEVICE_SIM;
     if (!t->interp.ctx)
-        rc = kl_session_open(&t->interp, o, KILN_DEVICE_INTERP, KILN_CHECK_ALL, false);
+        rc = kl_session_open(&t->interp, o, t->on_sim ? KILN_DEVICE_SIM : KILN_DEVICE_INTERP,
+                             KILN_CHECK_ALL, false);
+    if (!rc && t->on_sim && !t->plain.ctx)
+        rc = kl_session_open(&t->plain, o, KILN_DEVICE_INTERP, 0, true);
     if (!rc && !t->interp_only && !t->cpu.o) {
         rc = kl_session_open(&t->cpu, o, on_gpu ? t->device : KILN_DEVICE_AUTO, 0, false);
         if (!rc && kiln_context_device(t->cpu.ctx) == KILN_DEVICE_INTERP)
@@ -448,10 +522,14 @@ int kl_cases_run(struct kl_tally *t, const struct kl_opts *o, const char *path)
     }
     if (!rc) {
         kiln_status st = kiln_compile(t->interp.ctx, path, text, len, &f.interp, &d);
+        f.ref = f.interp;
+        if (!st && t->on_sim)
+            st = kiln_compile(t->plain.ctx, path, text, len, &f.ref, NULL);
         if (st)
             not_compiled(&f, st, d);
         for (size_t i = 0; !st && i < f.cases.n; i++)
             run_interp(&f, &f.v[i]);
+        say_unused(&f);
         if (!st && t->cpu.ctx)
             run_cpu(&f);
         count(&f);
@@ -464,6 +542,8 @@ int kl_cases_run(struct kl_tally *t, const struct kl_opts *o, const char *path)
     }
     free(f.v);
     kl_cases_free(&f.cases);
+    if (f.ref != f.interp)
+        kiln_module_free(f.ref);
     kiln_module_free(f.interp);
     free(text);
     return rc;
@@ -472,5 +552,6 @@ int kl_cases_run(struct kl_tally *t, const struct kl_opts *o, const char *path)
 void kl_tally_close(struct kl_tally *t)
 {
     kl_session_close(&t->interp);
+    kl_session_close(&t->plain);
     kl_session_close(&t->cpu);
 }

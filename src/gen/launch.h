@@ -10,6 +10,7 @@ struct kl_slot {
     const void *lo, *hi; /* memory that may be touched */
     uint64_t bits;       /* scalars */
     uint8_t *shadow;     /* one byte per byte from lo to hi: 1 = has a value; NULL: all have */
+    bool hidden;         /* not the kernel's own: what assert and print write to */
 };
 
 typedef struct kl_launch {

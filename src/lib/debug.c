@@ -137,7 +137,7 @@ static void report_failure(struct kl_call *c, const struct report *r)
         for (int i = 0; i < rank; i++)
             kl_putf(&b, "[%llu]", (unsigned long long)place[i]);
     }
-    struct kl_diag *g = kl_diag(c->d, KL_K1301, s, "assertion failed: %s",
+    struct kl_diag *g = kl_diag(c->d, KL_K1702, s, "assertion failed: %s",
                                 call && call->nkid > 1 && call->kid[1]->name ? call->kid[1]->name : "?");
     kl_note(g, (kl_span){0, 0}, "%s", kl_buf_str(&b));
     if (w[KL_DEBUG_FAILED] > 1)

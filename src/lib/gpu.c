@@ -517,9 +517,33 @@ struct simrun {
 static kiln_status run_sim(struct kl_call *c, void *arg)
 {
     struct simrun *r = arg;
-    const kl_sim_options o = {.checks = KL_SIM_CHECKS};
+    unsigned checks = r->it->k->mod->ctx->opt.checks;
+    unsigned more = (checks ? KL_SIM_GLOBAL : 0) | (checks & KILN_CHECK_RACES ? KL_SIM_PROGRAMS : 0) |
+                    (checks & KILN_CHECK_UNINIT ? KL_SIM_VALUES : 0) |
+                    (checks & KILN_CHECK_LOOPS ? KL_SIM_ENDLESS : 0);
+    const kl_sim_options o = {.checks = KL_SIM_CHECKS | more,
+                              .source = &r->it->k->mod->ast->src};
     return kl_sim_run(r->it->s->gpu->sim, &r->l, &o, r->it->counts, r->it->count_arena, c->d,
                       &c->env);
+}
+
+static kl_sim_array *sim_arrays(struct kl_call *c, const struct kl_item *it,
+                                const struct kl_slot *slot)
+{
+    kl_sim_array *v = kl_new_n(&c->tmp, kl_sim_array, it->s->nslot + 1);
+    for (uint32_t i = 0; i < it->s->nslot; i++) {
+        uint32_t decl = it->s->slot[i].decl;
+        const struct kl_boundparam *p = &it->bound.param[decl];
+        if (it->s->slot[i].use != KL_P_ARRAY)
+            continue;
+        v[i] = (kl_sim_array){.name = it->k->param[decl].name, .base = slot[i].base, .lo = slot[i].lo,
+                              .hi = slot[i].hi, .elem = p->elem, .rank = p->rank,
+                              .written = it->k->param[decl].writes, .hidden = slot[i].hidden,
+                              .shadow = slot[i].shadow};
+        memcpy(v[i].ext, p->ext, sizeof v[i].ext);
+        memcpy(v[i].str, p->str, sizeof v[i].str);
+    }
+    return v;
 }
 
 static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
@@ -537,6 +561,10 @@ static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
                                  .writable = v[i].written};
     }
     fill_params(it, NULL, 0, param);
+    unsigned checks = it->k->mod->ctx->opt.checks;
+    struct kl_slot *slot = kl_make_slots(c, it);
+    if (checks)
+        kl_add_shadow(c, it, slot);
     struct simrun r = {it,
                        {.entry = g->info.entry,
                         .grid = {kl_gpu_ctas(g, it->bound.grid), 1, 1},
@@ -546,8 +574,13 @@ static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
                         .param_bytes = g->info.nparam * 8,
                         .buffer = buf,
                         .nbuffer = n,
-                        .buffer_name = name}};
-    return kl_guarded(c, g->src, run_sim, &r);
+                        .buffer_name = name,
+                        .array = sim_arrays(c, it, slot),
+                        .narray = checks ? it->s->nslot : 0}};
+    kiln_status s = kl_guarded(c, g->src, run_sim, &r);
+    if (checks & KILN_CHECK_WRITTEN && (!s || s == KILN_E_BOUNDS))
+        kl_find_unwritten(c, it, slot);
+    return s;
 }
 
 struct launching {

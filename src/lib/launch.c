@@ -261,77 +261,7 @@ static void fill_all(const struct kl_item *it)
     }
 }
 
-/* ---- shadow memory: which bytes have a value ---- */
-
-struct span {
-    const char *lo, *hi;
-    uint8_t *mem;
-};
-
-static bool is_uninit(const struct kl_item *it, uint32_t slot)
-{
-    uint32_t decl = it->s->slot[slot].decl;
-    for (size_t i = 0; i < it->n; i++)
-        if (it->args[i].kind == KILN_ARG_TENSOR &&
-            strcmp(it->args[i].name, it->k->param[decl].name) == 0)
-            return it->args[i].u.tensor.flags & KILN_TENSOR_UNINIT && !it->bound.param[decl].init;
-    return false;
-}
-
-/* Arrays may share memory: spans that overlap become one, so that a write through one name is
- * seen through the other. */
-static void add_shadow(struct kl_call *c, const struct kl_item *it, struct kl_slot *slot)
-{
-    uint32_t n = it->s->nslot, ns = 0;
-    struct span *span = kl_new_n(&c->tmp, struct span, n + 1);
-    for (uint32_t i = 0; i < n; i++) {
-        if (it->s->slot[i].use != KL_P_ARRAY || !slot[i].base)
-            continue;
-        struct span s = {slot[i].lo, slot[i].hi, NULL};
-        for (uint32_t j = 0; j < ns;) {
-            struct span *o = &span[j];
-            if (s.hi <= o->lo || o->hi <= s.lo) {
-                j++;
-                continue;
-            }
-            s.lo = o->lo < s.lo ? o->lo : s.lo;
-            s.hi = o->hi > s.hi ? o->hi : s.hi;
-            *o = span[--ns]; /* merged; look again at all, as s has grown */
-            j = 0;
-        }
-        span[ns++] = s;
-    }
-    for (uint32_t j = 0; j < ns; j++) {
-        span[j].mem = kl_alloc_zero(&c->tmp, (size_t)(span[j].hi - span[j].lo));
-        memset(span[j].mem, 1, (size_t)(span[j].hi - span[j].lo));
-    }
-    /* first all have values, then those that were marked lose them */
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < ns; j++) {
-            const char *lo = slot[i].lo, *hi = slot[i].hi;
-            if (it->s->slot[i].use != KL_P_ARRAY || !slot[i].base || lo < span[j].lo ||
-                hi > span[j].hi || lo >= hi)
-                continue;
-            slot[i].shadow = span[j].mem + (lo - span[j].lo);
-            if (is_uninit(it, i))
-                memset(slot[i].shadow, 0, (size_t)(hi - lo));
-        }
-}
-
 /* ---- kiln_launch ---- */
-
-static struct kl_slot *make_slots(struct kl_call *c, const struct kl_item *it)
-{
-    struct kl_slot *slot = kl_new_n(&c->tmp, struct kl_slot, it->s->nslot + 1);
-    for (uint32_t i = 0; i < it->s->nslot; i++) {
-        const struct kl_boundparam *p = &it->bound.param[it->s->slot[i].decl];
-        if (it->s->slot[i].use == KL_P_ARRAY)
-            slot[i] = (struct kl_slot){.base = p->data, .lo = p->lo, .hi = p->hi};
-        else
-            slot[i].bits = p->bits;
-    }
-    return slot;
-}
 
 struct launching {
     struct kl_item *it;
@@ -346,16 +276,20 @@ static kiln_status launch(struct kl_call *c, void *arg)
     kiln_context *ctx = it->k->mod->ctx;
     const int64_t *g = it->bound.grid;
     struct kl_scratch own = {0};
-    struct kl_slot *slot = make_slots(c, it);
+    struct kl_slot *slot = kl_make_slots(c, it);
     struct run r = {.ctx = ctx, .s = s, .scratch = ctx->scratch};
     r.launch = (kl_launch){
         .slot = slot, .grid = {g[0], g[1], g[2]}, .num_sms = kl_num_sms(ctx)};
     memcpy(r.grid, g, 3 * sizeof *g);
     r.grid[3] = r.launch.num_sms;
     if (s->fn && ctx->opt.checks) {
-        if (ctx->opt.checks & KILN_CHECK_UNINIT)
-            add_shadow(c, it, slot);
-        return kl_interp_run(s->fn, &r.launch, ctx->opt.checks, c->d, &c->env, NULL, NULL);
+        if (ctx->opt.checks & (KILN_CHECK_UNINIT | KILN_CHECK_WRITTEN))
+            kl_add_shadow(c, it, slot);
+        kiln_status st =
+            kl_interp_run(s->fn, &r.launch, ctx->opt.checks, c->d, &c->env, NULL, NULL);
+        if (ctx->opt.checks & KILN_CHECK_WRITTEN && (!st || st == KILN_E_BOUNDS))
+            kl_find_unwritten(c, it, slot);
+        return st;
     }
     uint64_t *p = kl_new_n(&c->tmp, uint64_t, s->nslot + s->nextra + 1);
     for (uint32_t i = 0; i < s->nslot; i++)
@@ -402,6 +336,8 @@ kiln_status kl_launch_prepared(struct kl_call *c, struct kl_item *it, kiln_strea
                            : kl_guarded(c, &it->k->mod->ast->src, launch, &l);
         kl_act_end(&l.span, s);
     }
+    if (ctx->opt.checks && !ctx->cuda && !it->bound.empty && (!s || s == KILN_E_BOUNDS))
+        s = kl_allow(c, it, s);
     return words ? kl_debug_end(c, it, words, s) : s;
 }
 

@@ -203,6 +203,16 @@ kiln_status kl_check_args(struct kl_call *c, const char *fn, const kiln_kernel *
 
 /* Prepare and run one of them (launch.c). */
 kiln_status kl_launch_item(struct kl_call *c, struct kl_item *it, kiln_stream *stream);
+/* ---- checks (shadow.c) ---- */
+
+/* Memory of the arrays of a launch, with what it knows of values. */
+struct kl_slot *kl_make_slots(struct kl_call *c, const struct kl_item *it);
+void kl_add_shadow(struct kl_call *c, const struct kl_item *it, struct kl_slot *slot);
+/* After the launch: arrays that are only written, had no values, and have some elements without. */
+void kl_find_unwritten(struct kl_call *c, const struct kl_item *it, const struct kl_slot *slot);
+
+/* Findings that a comment in the source allows become notes (allow.c); the status without them. */
+kiln_status kl_allow(struct kl_call *c, const struct kl_item *it, kiln_status st);
 
 /* ---- GPUs (gpu.c) ---- */
 

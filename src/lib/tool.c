@@ -348,3 +348,13 @@ void kl_tool_kill_children(void)
 {
     kl_child_kill_all();
 }
+
+void kl_tool_drop_notes(kiln_diags *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; d && i < d->list.n; i++)
+        if (d->list.v[i]->pub.severity != KILN_NOTE)
+            d->list.v[n++] = d->list.v[i];
+    if (d)
+        d->list.n = n;
+}

@@ -13,6 +13,7 @@ static void complete(struct sim_warp *w, struct sim_pending *p, uint32_t lanes)
         char *to = c->smem + p->dst[l];
         memset(to, 0, p->bytes);
         memcpy(to, (const void *)(uintptr_t)p->src[l], p->take[l]);
+        w->run->changes++;
         kl_sim_shadow_pending(w, p->dst[l], p->bytes, true);
     }
     p->mask &= ~lanes;
@@ -57,6 +58,10 @@ EXEC(cp_async)
         }
         if (in)
             kl_sim_count_access(w, i, false, in, src, bytes);
+        for (uint32_t m = w->run->global ? in : 0; m; m &= m - 1) { /* each with its own size */
+            uint32_t l = sim_first(m);
+            kl_sim_global_touch(w, i, 1u << l, src, (uint32_t)take[l], false, NULL, 0);
+        }
         mask &= ~(reads & ~in);
     }
     if (!mask)

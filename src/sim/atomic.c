@@ -62,12 +62,20 @@ static void apply(struct sim_warp *w, const struct sim_ins *i, uint8_t space, ui
             kl_sim_shadow_atomic(w, i, mask, addr, size);
     } else {
         mask = kl_sim_global_ok(w, i, mask, addr, size, true);
+        if (mask && w->run->global)
+            kl_sim_global_atomic(w, i, mask, addr, size);
     }
+    bool sums = space == SP_GLOBAL && w->run->global && i->mode == ATOM_ADD &&
+                (i->type == PT_F32 || i->type == PT_F64);
+    w->sums += sums;
     for (uint32_t m = mask; m; m &= m - 1) {
         uint32_t l = sim_first(m);
         char *p = space == SP_SHARED ? w->mem->smem + addr[l] : (char *)(uintptr_t)addr[l];
         memcpy(&old[l], p, size);
         uint64_t v = operate(i->mode, i->type, old[l], b[l], c[l]);
+        w->run->changes += v != old[l];
+        if (sums)
+            kl_sim_global_sum(w, i, l, p, old[l], b[l]);
         memcpy(p, &v, size);
     }
 }

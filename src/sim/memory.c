@@ -127,7 +127,12 @@ uint32_t kl_sim_global_ok(struct sim_warp *w, const struct sim_ins *i, uint32_t 
         out |= (uint32_t)!b << l;
         ro |= (uint32_t)(b && write && !b->writable) << l;
     }
-    if (out && !kl_sim_known(w, i, KL_K1502, out))
+    const char *outside = out && r->global ? kl_sim_outside(r, addr[sim_first(out)]) : NULL;
+    if (outside) {
+        if (!kl_sim_known(w, i, KL_K1203, out))
+            kl_sim_report(w, i, KL_K1203, out, "%s outside %s", write ? "store writes" : "load reads",
+                          outside);
+    } else if (out && !kl_sim_known(w, i, KL_K1502, out))
         kl_sim_report(w, i, KL_K1502, out, "%s of %u bytes outside every buffer: %s",
                       write ? "store" : "load", bytes, where(r, addr[sim_first(out)]));
     if (ro && !kl_sim_known(w, i, KL_K1503, ro))
@@ -250,8 +255,10 @@ static char *row(struct sim_warp *w, const struct sim_ins *i, uint32_t mask, con
         return NULL;
     if (i->space == SP_GLOBAL) {
         const struct sim_range *b = range_of(r, addr[0], n, write);
-        if (!b || (write && !b->writable))
+        if (!b || (write && (!b->writable || r->global)) || (r->global && i->strong))
             return NULL;
+        if (r->global)
+            kl_sim_global_row(w, i, addr, bytes);
     } else if (addr[0] >= r->smem_size || r->smem_size - addr[0] < n ||
                !kl_sim_shadow_row(w, i, (uint32_t)addr[0], n, write)) {
         return NULL;
@@ -292,6 +299,8 @@ EXEC(ld)
             good = part ? resolve(w, i, space, part, addr, bytes, false) : 0;
             if (good && space == SP_SHARED)
                 kl_sim_shadow_read(w, i, good, addr, bytes);
+            else if (good && space == SP_GLOBAL && w->run->global)
+                kl_sim_global_touch(w, i, good, addr, bytes, false, NULL, 0);
         }
         host_pointers(w, space, good, addr);
         for (uint32_t k = 0; k < i->vec; k++) {
@@ -310,6 +319,8 @@ EXEC(st)
     _Alignas(16) char value[LANES][32];
     kl_sim_addresses(w, i, 0, i->imm, addr);
     char *p = row(w, i, mask, addr, bytes, true);
+    if (p && w->run->global)
+        w->run->changes++;
     if (p && i->vec == 1 && size == i->op[1].size) {
         memcpy(p, sim_ptr(w, &i->op[1]), size * LANES);
         return;
@@ -345,8 +356,14 @@ EXEC(st)
             good = part ? resolve(w, i, space, part, addr, bytes, true) : 0;
             if (good && space == SP_SHARED)
                 kl_sim_shadow_write(w, i, good, addr, bytes, value[0], sizeof value[0]);
+            else if (good && space == SP_GLOBAL && w->run->global)
+                kl_sim_global_touch(w, i, good, addr, bytes, true, value[0], sizeof value[0]);
         }
         host_pointers(w, space, good, addr);
+        if (w->run->global && space != SP_GLOBAL && !p)
+            EACH_LANE
+            if (HAS(good, l))
+                w->run->changes += memcmp((void *)(uintptr_t)addr[l], value[l], bytes) != 0;
         EACH_LANE
         if (HAS(good, l))
             memcpy((void *)(uintptr_t)addr[l], value[l], bytes);

@@ -27,7 +27,7 @@ enum { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU, CMP_LTU
        CMP_GTU, CMP_GEU, CMP_NUM, CMP_NAN };
 enum { BOOL_NONE, BOOL_AND, BOOL_OR, BOOL_XOR };
 enum { RND_N, RND_Z, RND_M, RND_P, RND_NA };
-enum { ORD_WEAK, ORD_STRONG };
+enum { ORD_WEAK, ORD_STRONG, ORD_ACQUIRE, ORD_RELEASE, ORD_ACQ_REL };
 enum { PRMT_NONE, PRMT_F4E, PRMT_B4E, PRMT_RC8, PRMT_ECL, PRMT_ECR, PRMT_RC16 };
 enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum { BANK_REG, BANK_CONST, BANK_TMP, NBANK };
@@ -59,6 +59,8 @@ struct sim_ins {
     uint8_t type, type2; /* type words in order */
     uint8_t cmp, boolop, round, iround, mode;
     bool has_round, has_iround, ftz, sat, nan, relu, satfinite, strong, is_branch;
+    uint8_t order; /* ORD_*: what it says of memory */
+    bool in_cta;   /* .cta: the order is that of one CTA */
     bool cluster; /* the space is shared::cluster */
     bool predneg, lazy; /* lazy: the function checks itself whether its sources are written */
     uint32_t pred, pred_reg; /* number of the guard, or SIM_NONE */

@@ -151,6 +151,7 @@ static bool release(struct sim_run *r, struct sim_cta *c)
         if (r->ncta > 1) /* of what arrived only, it is not known when */
             kl_sim_cluster_met(r, c, c->arrived[bar] ? UINT32_MAX : here);
         c->arrived[bar] = 0;
+        c->epoch++;
         r->barriers++;
         any = true;
     }
@@ -205,7 +206,7 @@ static void begin_cta(struct sim_run *r, struct sim_cta *c)
         w->stack[1] = (struct sim_frame){0, SIM_NONE, w->alive};
         w->state = WARP_RUN;
         w->carry = w->npend = 0;
-        w->arrives = w->waits = 0;
+        w->arrives = w->waits = w->sums = 0;
         memset(w->group, 0, sizeof w->group);
         memset(w->written, 0, r->f->nreg * sizeof *w->written);
         kl_sim_specials(w);
@@ -243,6 +244,8 @@ static void run_cluster(struct sim_run *r)
         begin_cta(r, &r->cta[k]);
     if (r->ncta > 1)
         kl_sim_cluster_begin(r);
+    if (r->global && r->opt.checks & KL_SIM_ENDLESS)
+        kl_sim_endless_begin(r);
     while (!r->stop && turn(r, &running) && !r->stop) {
         bool any = running;
         for (uint32_t k = 0; k < r->ncta; k++)
@@ -251,7 +254,26 @@ static void run_cluster(struct sim_run *r)
             any |= kl_sim_cluster_release(r);
         if (!any)
             deadlock(r);
+        if (r->machine && !r->stop && !kl_sim_endless_turn(r))
+            break;
     }
+}
+
+/* CTAs, or clusters, are numbered along x, then y, then z. */
+static void run_program(struct sim_run *r, uint64_t p)
+{
+    const kl_sim_launch *l = r->l;
+    const uint32_t *n = r->f->pub.cluster;
+    uint64_t nx = l->grid[0] / n[0], ny = l->grid[1] / n[1];
+    uint32_t x = (uint32_t)(p % nx) * n[0], y = (uint32_t)(p / nx % ny) * n[1];
+    uint32_t z = (uint32_t)(p / nx / ny) * n[2];
+    for (uint32_t k = 0; k < r->ncta; k++) {
+        uint32_t *at = r->cta[k].ctaid;
+        at[0] = x + k % n[0], at[1] = y + k / n[0] % n[1], at[2] = z + k / n[0] / n[1];
+    }
+    if (r->global)
+        kl_sim_global_program(r, p);
+    run_cluster(r);
 }
 
 static void run_all(struct sim_run *r, kl_sim_counts *out, kl_arena *out_arena)
@@ -278,17 +300,25 @@ static void run_all(struct sim_run *r, kl_sim_counts *out, kl_arena *out_arena)
     set_warps(r);
     if (r->ncta > 1)
         kl_sim_cluster_open(r);
-    for (uint32_t z = 0; z < l->grid[2] && !r->stop; z += n[2])
-        for (uint32_t y = 0; y < l->grid[1] && !r->stop; y += n[1])
-            for (uint32_t x = 0; x < l->grid[0] && !r->stop; x += n[0]) {
-                for (uint32_t k = 0; k < r->ncta; k++) {
-                    uint32_t *at = r->cta[k].ctaid;
-                    at[0] = x + k % n[0], at[1] = y + k / n[0] % n[1], at[2] = z + k / n[0] / n[1];
-                }
-                run_cluster(r);
-            }
+    if (r->opt.checks & KL_SIM_GLOBAL)
+        kl_sim_global_open(r);
+    uint64_t programs = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] / r->ncta;
+    struct sim_saved saved = {0};
+    bool again = r->global && r->opt.checks & KL_SIM_PROGRAMS && programs > 1 && kl_sim_global_synced(r);
+    if (again)
+        kl_sim_global_save(r, &saved);
+    for (uint64_t p = 0; p < programs && !r->stop; p++)
+        run_program(r, p);
     if (out)
         kl_sim_counts_sum(r, out, out_arena);
+    if (r->global)
+        kl_sim_global_orders(r);
+    if (!again || r->stop)
+        return;
+    kl_sim_global_swap(r, &saved);
+    for (uint64_t p = programs; p-- > 0 && !r->stop;)
+        run_program(r, p);
+    kl_sim_global_swap(r, &saved);
 }
 
 /* A guard of its own: what fails inside becomes a status, and arenas keep their guards. */
@@ -331,7 +361,10 @@ kiln_status kl_sim_run(const kl_sim *m, const kl_sim_launch *l, const kl_sim_opt
         } else {
             run_all(r, out, out_arena);
             kl_sim_findings(r, d);
-            st = r->finding.n ? KILN_E_BOUNDS : r->stopped_by_tick ? KILN_E_UNSUPPORTED : KILN_OK;
+            uint32_t errors = 0;
+            for (uint32_t k = 0; k < r->finding.n; k++)
+                errors += kl_diaginfos[r->finding.v[k].code].sev == KILN_ERROR;
+            st = errors ? KILN_E_BOUNDS : r->stopped_by_tick ? KILN_E_UNSUPPORTED : KILN_OK;
         }
     } else {
         st = r->env.status;

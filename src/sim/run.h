@@ -6,6 +6,8 @@
 #ifndef KL_SIM_RUN_H
 #define KL_SIM_RUN_H
 
+#include "base/race.h"
+#include "base/sums.h"
 #include "sim/module.h"
 
 enum { STACK_MAX = 80, PENDING_MAX = 256, SIM_BARRIERS = 16 };
@@ -47,6 +49,7 @@ struct sim_warp {
     /* clusters (cluster.c) */
     uint32_t gid, arrives, waits; /* number in the cluster; of barriers of the cluster */
     uint32_t *clock;              /* what of each warp of the cluster came before */
+    uint32_t sums;                /* atomic additions of floats so far */
 };
 
 /* A CTA that runs: one, or those of a cluster. */
@@ -58,6 +61,7 @@ struct sim_cta {
     uint8_t *init, *wr, *rd;
     uint32_t dirty_lo, dirty_hi; /* part of wr and rd that is not zero */
     uint32_t arrived[SIM_BARRIERS]; /* threads of bar.arrive */
+    uint32_t epoch; /* barriers so far */
     struct sim_shared *shared; /* clusters: what cluster.c knows of its shared memory */
 };
 
@@ -78,6 +82,8 @@ struct sim_finding {
     enum kl_code code;
     uint64_t n;
     const char *text, *who; /* of the first instance */
+    uint32_t other;   /* a race: the other access + 1, */
+    const char *whom; /* and who makes it */
 };
 
 struct sim_run {
@@ -99,6 +105,18 @@ struct sim_run {
     struct sim_cluster *cluster;
     KL_VEC(struct sim_finding) finding;
     bool stop, stopped_by_tick;
+    /* KL_SIM_GLOBAL (global.c, endless.c) */
+    struct sim_global *global; /* NULL: not looked at */
+    struct sim_machine *machine;
+    uint64_t changes; /* stores that changed memory */
+    bool again;       /* the second run, from the last CTA to the first */
+};
+
+/* Memory before a run, for another one. */
+struct sim_saved {
+    uint32_t n;
+    char **first;
+    uint8_t **value;
 };
 
 enum { SHADOW_MANY = 0x7f, SHADOW_STRONG = 0x80 };
@@ -155,6 +173,32 @@ void kl_sim_cluster_ended(struct sim_run *r, struct sim_cta *c);
  * w->mem, with offsets in its memory.  0: none (said); *left are the others. */
 uint32_t kl_sim_cluster_part(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
                              uint64_t *addr, uint32_t *left);
+
+/* global.c: between CTAs.  Accesses that are in bounds, before they are made; addr: of the host */
+void kl_sim_global_open(struct sim_run *r);
+void kl_sim_global_program(struct sim_run *r, uint64_t program);
+bool kl_sim_global_synced(const struct sim_run *r); /* do atomics order programs? */
+void kl_sim_global_save(struct sim_run *r, struct sim_saved *v);
+void kl_sim_global_swap(struct sim_run *r, struct sim_saved *v);
+/* value: what is stored, `stride` bytes from lane to lane */
+void kl_sim_global_touch(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
+                         const uint64_t *addr, uint32_t bytes, bool write, const char *value,
+                         uint32_t stride);
+void kl_sim_global_row(struct sim_warp *w, const struct sim_ins *i, const uint64_t *addr,
+                       uint32_t bytes);
+void kl_sim_global_atomic(struct sim_warp *w, const struct sim_ins *i, uint32_t mask,
+                          const uint64_t *addr, uint32_t bytes);
+void kl_sim_global_sum(struct sim_warp *w, const struct sim_ins *i, uint32_t lane, const char *at,
+                       uint64_t old, uint64_t value);
+void kl_sim_global_orders(struct sim_run *r);
+bool kl_sim_global_unseen(const struct sim_run *r); /* too much memory to look for races */
+uint32_t kl_sim_site(const struct sim_run *r, uint32_t ins); /* one for all of a line */
+const char *kl_sim_element(struct sim_run *r, const char *at); /* NULL: of no array */
+const char *kl_sim_outside(struct sim_run *r, uint64_t addr);  /* NULL: far from every array */
+
+/* endless.c */
+void kl_sim_endless_begin(struct sim_run *r);
+bool kl_sim_endless_turn(struct sim_run *r);
 
 /* count.c */
 void kl_sim_count_access(struct sim_warp *w, const struct sim_ins *i, bool shared, uint32_t mask,

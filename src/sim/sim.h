@@ -49,6 +49,17 @@ typedef struct kl_sim_buffer {
     bool writable;
 } kl_sim_buffer;
 
+/* An array that a host's caller knows of, for the checks of global memory and what they say. */
+typedef struct kl_sim_array {
+    const char *name;
+    const void *base, *lo, *hi; /* base: of element [0,...,0]; lo, hi: as a buffer */
+    uint8_t elem;               /* enum kl_elem */
+    int32_t rank;
+    int64_t ext[8], str[8];
+    bool written, hidden;       /* hidden: not looked at */
+    uint8_t *shadow;            /* from lo to hi: 1 = the byte has a value; NULL: all have */
+} kl_sim_array;
+
 typedef struct kl_sim_launch {
     const char *entry;
     uint32_t grid[3], block[3];
@@ -58,12 +69,18 @@ typedef struct kl_sim_launch {
     const kl_sim_buffer *buffer; /* any order; they may overlap: writable where one of them is */
     uint32_t nbuffer;
     const char *const *buffer_name; /* of each buffer, for messages; NULL: numbers */
+    const kl_sim_array *array; /* for KL_SIM_GLOBAL */
+    uint32_t narray;
 } kl_sim_launch;
 
 enum {
     KL_SIM_UNINIT = 1, /* reads of registers and shared memory that nothing wrote */
     KL_SIM_RACES = 2,  /* shared memory between two barriers */
-    KL_SIM_CHECKS = 3
+    KL_SIM_CHECKS = 3,
+    KL_SIM_GLOBAL = 4,    /* what is found is told of arrays, and at the source that .loc names; */
+    KL_SIM_PROGRAMS = 8,  /* races between CTAs (those of a cluster are one), sums of floats */
+    KL_SIM_VALUES = 16,   /* elements that nothing wrote */
+    KL_SIM_ENDLESS = 32   /* loops that do not end; each of these with KL_SIM_GLOBAL */
     /* Bounds, alignment, barriers and shuffles are always checked. */
 };
 
@@ -73,6 +90,7 @@ typedef struct kl_sim_options {
     uint64_t budget;   /* warp instructions before the run is given up; 0: 2^40 */
     bool (*tick)(void *user); /* called now and then; false stops the run; NULL is fine */
     void *tick_user;
+    const kl_srcmap *source; /* KL_SIM_GLOBAL: the files that .loc names; NULL: PTX only */
 } kl_sim_options;
 
 /* ---- counts ---- */

@@ -106,7 +106,11 @@ static bool words(struct sim_form *f, const struct word *w, uint32_t n, const bo
         case 'N': p->nan = true; break;
         case 'L': p->relu = true; break;
         case 'Y': p->satfinite = true; break;
-        case 'O': p->strong |= t->value == ORD_STRONG; break;
+        case 'O':
+            p->strong |= t->value != ORD_WEAK;
+            p->order = t->value > p->order ? t->value : p->order;
+            break;
+        case 'P': p->in_cta |= t->value == 1; break;
         case 'M':
         case 'J': p->mode = t->value; break;
         default: break;

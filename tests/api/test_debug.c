@@ -88,7 +88,7 @@ static void fails(kiln_kernel *k, const kiln_arg *a, size_t n, uint32_t line, co
     assert_int_equal(kiln_launch(k, NULL, a, n, &d), KILN_E_BOUNDS);
     assert_int_equal(kiln_diags_count(d), 1);
     const kiln_diag *g = kiln_diags_at(d, 0);
-    assert_string_equal(g->code, "K1301");
+    assert_string_equal(g->code, "K1702");
     assert_string_equal(g->place.file, "test.kiln");
     assert_int_equal(g->place.line, line);
     assert_int_equal(g->place.col, 5);

@@ -8,7 +8,7 @@ kernel say(i64 n, f32 y[n], const f32 x[n]) grid(cdiv(n, 4), 2)
     print("v = {}, m = {}", v, reshape(v > 2, 2, 2));
     print("{} {} {}", (u64)0 - 1, (f64)v[1] / 4, (bf16)v[2]);
     assert(v < 6, "below six");
-    y[p * 4:4] = v;
+    y[p * 4:4] = v; // kiln: allow K1301 programs of a column write the same
 }
 K
 for d in interp cpu sim; do

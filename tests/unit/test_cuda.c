@@ -922,7 +922,7 @@ static void told_at_sync(void **state)
         assert_int_equal(kiln_diags_at(g, 0)->place.line, 5);
         assert_string_equal(kiln_diags_at(g, 0)->notes[1].text,
                             "4 programs failed; this one was the first to record it");
-        said(g, "K1301", "assertion failed: few programs", NULL);
+        said(g, "K1702", "assertion failed: few programs", NULL);
         g = NULL;
         OK(kiln_sync(c, &g)); /* said once */
     }
@@ -949,7 +949,7 @@ static void told_at_sync(void **state)
     assert_int_equal(h.n, 20);
     a[1].u.i = 4;
     assert_int_equal(kiln_launch(k, NULL, a, 2, &g), KILN_E_BOUNDS);
-    said(g, "K1301", "assertion failed: few programs", NULL);
+    said(g, "K1702", "assertion failed: few programs", NULL);
     assert_true(host[3] == 1 && host[4] == 1);
     hook.inject("cuMemAlloc_v2", 1, 2);
     kiln_module *m2 = compile(c, text); /* no memory for what it records: nothing runs */

@@ -446,7 +446,7 @@ EACH(debug)
         s = kiln_sync(t.c, &g);
     }
     assert_int_equal(s, KILN_E_BOUNDS);
-    said(g, "K1301", "small", NULL);
+    said(g, "K1702", "small", NULL);
     g = NULL;
     OK(kiln_buffer_upload(t.b[0], 0, t.in, BYTES, NULL, &g));
     OK(kiln_graph_launch(gr, t.s, &g));
@@ -495,7 +495,7 @@ static void foreign(void **state)
         OK(kiln_buffer_upload(t.b[0], 8, &big, 4, NULL, &g));
         assert_int_equal(api->GraphLaunch(exec, cu), 0);
         assert_int_equal(kiln_sync(t.c, &g), KILN_E_BOUNDS);
-        said(g, "K1301", "small", NULL);
+        said(g, "K1702", "small", NULL);
         g = NULL;
         OK(kiln_buffer_upload(t.b[0], 8, &back, 4, NULL, &g));
         OK(kiln_buffer_fill(t.b[1], 0, BYTES, 0, NULL, &g));

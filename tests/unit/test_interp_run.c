@@ -953,7 +953,8 @@ static void unwritten(void **state)
                      "test.ir:10:1: error[K1401]: load reads y[%d], which nothing wrote\n"
                      "   10 | %%a = load %%y[%%z:8] mask %%m : i32[8]\n"
                      "      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-                     "note: %d element%s in 1 of 1 program; first in program 0, lane %d of 8\n",
+                     "note: %d element%s in 1 of 1 program; first in program 0, lane %d of 8\n"
+                     "note: y came into the launch without a value\n",
                      cases[i].lane, cases[i].bad, cases[i].bad == 1 ? "" : "s", cases[i].lane);
         expect(&x, KILN_CHECK_UNINIT, cases[i].bad ? KILN_E_BOUNDS : KILN_OK, want);
         for (int64_t k = 0; k < 8; k++)
@@ -978,7 +979,8 @@ static void unwritten(void **state)
            "test.ir:10:1: error[K1401]: load reads y[0], which nothing wrote\n"
            "   10 | %b = load %y[%z:4] : i32[4]\n"
            "      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
-           "note: 2 elements in 1 of 1 program; first in program 0, lane 0 of 4\n");
+           "note: 2 elements in 1 of 1 program; first in program 0, lane 0 of 4\n"
+           "note: y came into the launch without a value\n");
     box_close(&x);
 }
 

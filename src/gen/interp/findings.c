@@ -11,9 +11,8 @@ __extension__ typedef __int128 wide;
 
 /* ---- recording ---- */
 
-/* The record of this place and code; *isnew: the caller fills in the first instance. */
-static struct kl_finding *record(struct kl_run *r, const struct kl_step *s, enum kl_code code,
-                                 uint32_t root, uint64_t lane, bool *isnew)
+struct kl_finding *kl_found(struct kl_run *r, const struct kl_step *s, enum kl_code code,
+                            uint32_t root, uint64_t lane, bool *isnew)
 {
     kl_span loc = kl_in(r->f, s->val)->loc;
     struct kl_finding *g = NULL;
@@ -31,10 +30,13 @@ static struct kl_finding *record(struct kl_run *r, const struct kl_step *s, enum
                                  .root = root,
                                  .last = -1,
                                  .program = r->program,
-                                 .lane = lane};
+                                 .lane = lane,
+                                 .again = r->again};
         kl_push(r->a, &r->found, one);
         g = &r->found.v[r->found.n - 1];
     }
+    if (r->again != g->again)
+        return g;
     g->count++;
     if (g->last != r->program) {
         g->last = r->program;
@@ -66,7 +68,7 @@ static int64_t offset(const struct kl_walk *w, const int64_t *at)
 static void record_element(struct kl_walk *w, enum kl_code code, uint64_t lane)
 {
     bool isnew;
-    struct kl_finding *g = record(w->r, w->s, code, w->view->root, lane, &isnew);
+    struct kl_finding *g = kl_found(w->r, w->s, code, w->view->root, lane, &isnew);
     if (!isnew)
         return;
     kl_coordinates(w->ac, lane, g->at);
@@ -151,6 +153,8 @@ static void check_row(struct kl_walk *w, uint64_t lane, uint64_t n, int64_t off,
     int64_t es = w->naxis ? w->es[w->naxis - 1] : 0;
     unsigned checks = w->r->checks;
     bool fits = kl_run_fits(m, off, es, a, b), reads = !w->write && checks & KILN_CHECK_UNINIT;
+    if (m->race)
+        kl_race_row(w, lane, off, a, b);
     off = kl_wadd(off, kl_wmul((int64_t)a, es));
     if (fits && es == 1 && !mask) {
         if (!m->shadow || a == b)
@@ -271,6 +275,8 @@ static void check_one(struct kl_walk *w, uint64_t lane, int64_t off, bool reads)
             record_element(w, unbounded(w) ? KL_K1203 : KL_K1204, lane);
         return;
     }
+    if (m->race)
+        kl_race_one(w, lane, off);
     if (!m->shadow)
         return;
     uint8_t *x = shadow_of(m, off, w->ac->bytes);
@@ -313,7 +319,7 @@ void kl_check_each(struct kl_walk *w)
 void kl_found_gather(struct kl_run *r, const struct kl_step *s, uint64_t lane, int64_t at)
 {
     bool isnew;
-    struct kl_finding *g = record(r, s, KL_K1205, UINT32_MAX, lane, &isnew);
+    struct kl_finding *g = kl_found(r, s, KL_K1205, UINT32_MAX, lane, &isnew);
     if (!isnew)
         return;
     g->at[0] = at;
@@ -356,7 +362,7 @@ void kl_check_view(struct kl_run *r, const struct kl_step *s)
     if (lo >= plo && hi <= phi)
         return;
     bool isnew;
-    struct kl_finding *g = record(r, s, KL_K1204, v->root, 0, &isnew);
+    struct kl_finding *g = kl_found(r, s, KL_K1204, v->root, 0, &isnew);
     if (!isnew)
         return;
     g->span[0] = clip(lo), g->span[1] = clip(hi);
@@ -365,7 +371,7 @@ void kl_check_view(struct kl_run *r, const struct kl_step *s)
 
 /* ---- telling ---- */
 
-static const char *subscripts(kl_arena *a, const int64_t *x, uint32_t n)
+const char *kl_subscripts(kl_arena *a, const int64_t *x, uint32_t n)
 {
     kl_buf b = {.a = a};
     for (uint32_t i = 0; i < n; i++)
@@ -373,7 +379,7 @@ static const char *subscripts(kl_arena *a, const int64_t *x, uint32_t n)
     return kl_buf_str(&b);
 }
 
-static const char *program_text(const struct kl_run *r, int64_t p)
+const char *kl_program_text(const struct kl_run *r, int64_t p)
 {
     const int64_t *g = r->l->grid;
     long long x = p % g[0], y = p / g[0] % g[1], z = p / g[0] / g[1];
@@ -385,8 +391,8 @@ static const char *program_text(const struct kl_run *r, int64_t p)
 }
 
 /* "24 elements in 1 of 4 programs, first in program 3, lane 232 of 256" */
-static void tell_where(const struct kl_run *r, const struct kl_finding *g, struct kl_diag *e,
-                       bool lanes)
+void kl_tell_where(const struct kl_run *r, const struct kl_finding *g, struct kl_diag *e,
+                   bool lanes)
 {
     const kl_fn *f = r->f;
     int64_t programs = r->l->grid[0] * r->l->grid[1] * r->l->grid[2];
@@ -394,7 +400,7 @@ static void tell_where(const struct kl_run *r, const struct kl_finding *g, struc
     if (lanes)
         kl_putf(&b, "%llu element%s in ", (unsigned long long)g->count, g->count == 1 ? "" : "s");
     kl_putf(&b, "%lld of %lld program%s; first in program %s", (long long)g->programs,
-            (long long)programs, programs == 1 ? "" : "s", program_text(r, g->program));
+            (long long)programs, programs == 1 ? "" : "s", kl_program_text(r, g->program));
     if (lanes) {
         const struct kl_ins *in = kl_in(f, g->val);
         bool access = kl_ops[in->op].attr == KL_A_ACCESS;
@@ -404,6 +410,17 @@ static void tell_where(const struct kl_run *r, const struct kl_finding *g, struc
                     (unsigned long long)kl_numel(t));
     }
     kl_note(e, (kl_span){0, 0}, "%s", kl_buf_str(&b));
+}
+
+/* Where a parameter is declared. */
+static kl_span param_loc(const kl_fn *f, uint32_t root)
+{
+    kl_each_ins(f, KL_BODY, v)
+    {
+        if (kl_in(f, v)->op == KL_OP_param && kl_in(f, v)->attr.index == root)
+            return kl_in(f, v)->loc;
+    }
+    return (kl_span){0, 0};
 }
 
 static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
@@ -416,12 +433,18 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     kl_span none = {0, 0};
     struct kl_diag *e = NULL;
     uint32_t n = in->op == KL_OP_view ? 0 : in->op == KL_OP_gather ? 1 : in->attr.access.n;
-    const char *at = subscripts(r->a, g->at, n), *ext = subscripts(r->a, g->ext, n);
+    const char *at = kl_subscripts(r->a, g->at, n), *ext = kl_subscripts(r->a, g->ext, n);
     /* a view of a view has subscripts of its own, not the parameter's */
     bool inner =
         n && g->root < f->nparam && kl_in(f, kl_arg(f, kl_arg(f, g->val, 0), 0))->op == KL_OP_view;
     const char *of = inner ? "a view of " : "", *what = inner ? "" : name;
     switch (g->code) {
+    case KL_K1301:
+    case KL_K1302: kl_tell_race(r, g, d); return;
+    case KL_K1304: kl_tell_order(r, g, d); return;
+    case KL_K1601:
+    case KL_K1607: kl_tell_arith(r, g, d); return;
+    case KL_K1701: kl_tell_loop(r, g, d); return;
     case KL_K1201:
     case KL_K1202:
         e = kl_diag(d, g->code, g->loc, "%s outside %s%s: %s%s, the extents are %s", verb, of, name,
@@ -468,7 +491,9 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
                     inner ? " of a view of " : "", inner ? name : "");
         break;
     }
-    tell_where(r, g, e, lanes);
+    kl_tell_where(r, g, e, lanes);
+    if (g->code == KL_K1401)
+        kl_note(e, param_loc(f, g->root), "%s came into the launch without a value", name);
     if (kl_is_atomic(in->op) && (g->code == KL_K1201 || g->code == KL_K1202))
         kl_note(e, none, "nothing happens there; if that is meant, write a mask");
     else if (g->code == KL_K1201)
@@ -487,4 +512,7 @@ void kl_report(struct kl_run *r, kl_diags *d)
 {
     for (uint32_t i = 0; i < r->found.n; i++)
         tell(r, &r->found.v[i], d);
+    if (r->unseen)
+        kl_diag(d, KL_K1305, (kl_span){0, 0}, "races were not looked for: the arrays that are written "
+                                              "have too many elements");
 }

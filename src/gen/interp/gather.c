@@ -47,6 +47,8 @@ bool kl_do_load_each(struct kl_run *r, const struct kl_step *s)
         const char *x = element(&w, i), *fill = w.ac->fill;
         int64_t at[KL_MAX_DIMS];
         char *to = w.tile + i * bytes;
+        if (w.ac->lost)
+            w.ac->lost[i] = !x;
         if (x)
             memcpy(to, x, bytes);
         else if (!fill || (kl_coordinates(w.ac, i, at), inside(&w, at) && (!w.ac->mask || w.ac->mask[i])))
@@ -62,6 +64,7 @@ bool kl_do_load_each(struct kl_run *r, const struct kl_step *s)
 bool kl_do_store_each(struct kl_run *r, const struct kl_step *s)
 {
     struct kl_walk w = walk(r, s, true);
+    r->changes++;
     for (uint64_t i = 0; i < s->n; i++) {
         char *x = element(&w, i);
         if (x)
@@ -132,6 +135,18 @@ static uint64_t replaced(const struct kl_access *ac, uint64_t old, uint64_t a, u
 ATOMIC(4, uint32_t)
 ATOMIC(8, uint64_t)
 
+/* For the checks: did memory change, and is it a sum of floats? */
+static void note_atomic(struct kl_walk *w, uint16_t op, uint64_t lane, const char *x, uint64_t old,
+                        uint64_t a)
+{
+    enum kl_elem e = (enum kl_elem)w->ac->elem;
+    uint64_t now = old;
+    memcpy(&now, x, w->ac->bytes);
+    w->r->changes += now != old;
+    if (w->r->sums && op == KL_OP_atomic && kl_is_float(e))
+        kl_note_sum(w, lane, x, old, a);
+}
+
 bool kl_do_atomic(struct kl_run *r, const struct kl_step *s)
 {
     uint16_t op = kl_in(r->f, s->val)->op;
@@ -146,6 +161,8 @@ bool kl_do_atomic(struct kl_run *r, const struct kl_step *s)
         uint64_t b = second ? kl_elem_load(e, second + i * bytes) : 0, old = 0;
         if (x)
             old = bytes == 4 ? atomic_4(ac, op, x, a, b) : atomic_8(ac, op, x, a, b);
+        if (x && r->checks)
+            note_atomic(&w, op, i, x, old, a);
         if (s->out)
             memcpy((char *)s->out + i * bytes, &old, bytes);
     }

@@ -9,6 +9,7 @@ enum { FUEL = 100000 }; /* element-operations between two calls of tick */
 
 bool kl_spend(struct kl_run *r, uint64_t n)
 {
+    r->spent += n;
     if (n < (uint64_t)FUEL && (r->fuel -= (int64_t)n) > 0)
         return true;
     r->fuel = FUEL;
@@ -27,7 +28,7 @@ void *kl_temp(struct kl_run *r, uint32_t k, size_t n)
     return r->temp[k].p;
 }
 
-static void run_moves(const struct kl_moves *m)
+void kl_run_moves(const struct kl_moves *m)
 {
     if (m->staged)
         for (uint32_t i = 0; i < m->n; i++)
@@ -47,7 +48,7 @@ bool kl_run_steps(struct kl_run *r, const struct kl_steps *c)
             return false;
         cost += s->n + 4;
     }
-    run_moves(&c->yield);
+    kl_run_moves(&c->yield);
     return kl_spend(r, cost);
 }
 
@@ -60,7 +61,7 @@ bool kl_do_if(struct kl_run *r, const struct kl_step *s)
 
 bool kl_do_while(struct kl_run *r, const struct kl_step *s)
 {
-    run_moves(&s->u.region.start);
+    kl_run_moves(&s->u.region.start);
     for (;;) {
         if (!kl_run_steps(r, s->u.region.blk[0]))
             return false;
@@ -74,7 +75,7 @@ bool kl_do_while(struct kl_run *r, const struct kl_step *s)
 /* The variable wraps in its own type, as adding the step to it would. */
 bool kl_do_for(struct kl_run *r, const struct kl_step *s)
 {
-    run_moves(&s->u.region.start);
+    kl_run_moves(&s->u.region.start);
     const struct kl_steps *body = s->u.region.blk[0];
     if (s->u.region.narrow) {
         const kl_m_i32 *lo = s->in[0], *hi = s->in[1], *step = s->in[2];
@@ -82,6 +83,8 @@ bool kl_do_for(struct kl_run *r, const struct kl_step *s)
             *(kl_m_i32 *)s->u.region.iv = i;
             if (!kl_run_steps(r, body))
                 return false;
+            if (i > INT32_MAX - *step && r->checks & KILN_CHECK_LOOPS)
+                return kl_found_wrap(r, s);
         }
         return true;
     }
@@ -90,6 +93,8 @@ bool kl_do_for(struct kl_run *r, const struct kl_step *s)
         *(kl_m_i64 *)s->u.region.iv = i;
         if (!kl_run_steps(r, body))
             return false;
+        if (i > INT64_MAX - *step && r->checks & KILN_CHECK_LOOPS)
+            return kl_found_wrap(r, s);
     }
     return true;
 }
@@ -121,20 +126,38 @@ static void open_memory(struct kl_run *r)
             r->mem[i] = slot_memory(&r->l->slot[i], kl_elems[f->param[i].elem].bytes);
 }
 
+/* true: the next program may run. */
+static bool run_program(struct kl_run *r)
+{
+    if (r->race)
+        kl_race_program(r->race, (uint32_t)r->program);
+    if (kl_run_steps(r, &r->body))
+        return true;
+    bool next = r->endless && !r->wild && !r->stopped;
+    r->endless = false;
+    return next;
+}
+
+static void go_to(struct kl_run *r, int64_t program)
+{
+    const int64_t *g = r->l->grid;
+    r->program = program;
+    r->pid[0] = program % g[0];
+    r->pid[1] = program / g[0] % g[1];
+    r->pid[2] = program / g[0] / g[1];
+}
+
 static bool run_programs(struct kl_run *r, int64_t begin, int64_t end)
 {
     const int64_t *g = r->l->grid;
     if (begin >= end)
         return true;
     r->fuel = FUEL;
-    r->program = begin;
-    r->pid[0] = begin % g[0];
-    r->pid[1] = begin / g[0] % g[1];
-    r->pid[2] = begin / g[0] / g[1];
+    go_to(r, begin);
     if (!kl_run_steps(r, &r->prologue))
         return false;
     for (; r->program < end; r->program++) {
-        if (!kl_run_steps(r, &r->body))
+        if (!run_program(r))
             return false;
         if (++r->pid[0] == g[0]) {
             r->pid[0] = 0;
@@ -145,18 +168,94 @@ static bool run_programs(struct kl_run *r, int64_t begin, int64_t end)
     return true;
 }
 
+/* ---- the second run, from the last program to the first ---- */
+
+struct saved {
+    char *first, *last; /* what the arrays held before and after the first run */
+    uint8_t *value;     /* which bytes had a value before */
+};
+
+/* The shadow memory of a span. */
+static uint8_t *shadow_of(const struct kl_run *r, const struct kl_race_span *s)
+{
+    for (uint32_t i = 0; i < r->f->nparam; i++) {
+        const struct kl_slot *x = &r->l->slot[i];
+        if (r->mem[i].race == s && x->shadow)
+            return x->shadow - ((const char *)x->lo - s->lo);
+    }
+    return NULL;
+}
+
+static struct saved *save(struct kl_run *r)
+{
+    struct saved *v = kl_new_n(r->a, struct saved, r->nspan + 1);
+    for (uint32_t i = 0; i < r->nspan; i++) {
+        const struct kl_race_span *s = &r->span[i];
+        size_t n = (size_t)(s->hi - s->lo);
+        const uint8_t *shadow = shadow_of(r, s);
+        if (!s->cell)
+            continue;
+        v[i].first = kl_alloc_zero(r->a, n), v[i].last = kl_alloc_zero(r->a, n);
+        memcpy(v[i].first, s->lo, n);
+        if (shadow) {
+            v[i].value = kl_alloc_zero(r->a, n);
+            memcpy(v[i].value, shadow, n);
+        }
+    }
+    return v;
+}
+
+/* What it finds is told with the rest; what it writes is not kept. */
+static void run_again(struct kl_run *r, int64_t end, const struct saved *v)
+{
+    for (uint32_t i = 0; i < r->nspan; i++) {
+        struct kl_race_span *s = &r->span[i];
+        size_t n = (size_t)(s->hi - s->lo);
+        uint8_t *shadow = shadow_of(r, s);
+        if (!s->cell)
+            continue;
+        memcpy(v[i].last, s->lo, n);
+        memcpy((char *)(uintptr_t)s->lo, v[i].first, n);
+        memset(s->cell, 0, ((n >> s->shift) + 1) * sizeof *s->cell);
+        if (shadow)
+            memcpy(shadow, v[i].value, n);
+    }
+    kl_race_fn *found = r->race->found;
+    kl_race_open(r->race, r->a, r->race->nprogram, found);
+    r->race->synced = r->again = true;
+    for (int64_t p = end; p-- > 0;) {
+        go_to(r, p);
+        if (!run_program(r))
+            break;
+    }
+    for (uint32_t i = 0; i < r->nspan; i++)
+        if (r->span[i].cell)
+            memcpy((char *)(uintptr_t)r->span[i].lo, v[i].last,
+                   (size_t)(r->span[i].hi - r->span[i].lo));
+}
+
 /* Everything between the guards: what it allocates lies in r->a, what it raises is the
  * caller's own jump. */
 static kiln_status run_all(struct kl_run *r, int64_t begin, int64_t end, kl_diags *d)
 {
     open_memory(r);
+    if (r->checks & KILN_CHECK_RACES && d)
+        kl_races_open(r);
     kl_plan(r);
+    struct saved *saved = r->race && r->race->synced && end > 1 ? save(r) : NULL;
     bool done = run_programs(r, begin, end);
+    if (r->sums)
+        kl_find_orders(r);
+    if (saved && done)
+        run_again(r, end, saved);
+    uint32_t errors = 0;
+    for (uint32_t i = 0; i < r->found.n; i++)
+        errors += kl_diaginfos[r->found.v[i].code].sev == KILN_ERROR;
     if (d)
         kl_report(r, d);
-    if (!done)
+    if (!done && !r->wild)
         return KILN_E_UNSUPPORTED;
-    return r->found.n ? KILN_E_BOUNDS : KILN_OK;
+    return errors ? KILN_E_BOUNDS : KILN_OK;
 }
 
 static kiln_status jump_into(struct kl_run *r, int64_t begin, int64_t end, kl_diags *d,

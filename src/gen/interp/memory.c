@@ -255,6 +255,17 @@ static void inside_row(struct kl_walk *w, uint64_t lane, uint64_t n, int64_t off
     memset(w->tile + lane + a, 1, b - a);
 }
 
+/* Lanes that are outside or masked. */
+static void lost_row(struct kl_walk *w, uint64_t lane, uint64_t n, int64_t off, uint64_t a,
+                     uint64_t b)
+{
+    (void)off;
+    uint8_t *lost = w->ac->lost + lane;
+    memset(lost, 1, n);
+    for (uint64_t i = a; i < b; i++)
+        lost[i] = w->ac->mask && !w->ac->mask[lane + i];
+}
+
 /* ---- the operations ---- */
 
 static struct kl_walk walk_array(struct kl_run *r, const struct kl_step *s)
@@ -277,6 +288,8 @@ bool kl_do_load(struct kl_run *r, const struct kl_step *s)
     if (r->checks)
         kl_check_access(&w);
     kl_walk_rows(&w, load_row);
+    if (w.ac->lost)
+        kl_walk_rows(&w, lost_row);
     return true;
 }
 
@@ -288,6 +301,7 @@ bool kl_do_store(struct kl_run *r, const struct kl_step *s)
     kl_walk_begin(&w);
     if (r->checks || w.mem->shadow)
         kl_check_access(&w);
+    r->changes++;
     kl_walk_rows(&w, store_row);
     return true;
 }

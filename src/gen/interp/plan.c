@@ -9,6 +9,7 @@ struct planner {
     struct kl_run *r;
     const kl_fn *f;
     kl_arena *a;
+    uint8_t *index; /* of each value: part of an index; NULL: arithmetic is not checked */
     KL_VEC(struct kl_step) prologue;
 };
 
@@ -151,6 +152,7 @@ static void plan_access(struct planner *p, kl_val v, struct kl_step *s)
     ac->ndim = n;
     ac->bytes = elem_bytes(base);
     ac->is_bool = base->elem == KL_bool;
+    ac->lost = in->op == KL_OP_load && p->r->lost ? p->r->lost[v.id] : NULL;
     ac->guarded = in->op == KL_OP_load && p->r->uses && p->r->uses[v.id] == UNDER_INSIDE;
     for (uint32_t d = 0; d < n; d++) {
         ac->start[d] = arg_place(p, v, 1 + d);
@@ -313,6 +315,10 @@ static void plan_loop(struct planner *p, kl_val v, struct kl_step *s)
         s->u.region.narrow = arg_type(p, v, 0)->elem == KL_i32;
     } else {
         s->u.region.cond = arg_place(p, kl_last(f, own[0]), 0);
+        if (p->r->checks & KILN_CHECK_LOOPS) {
+            s->u.region.carried = kl_carried_of(p->r, v);
+            s->exec = kl_do_while_checked;
+        }
     }
 }
 
@@ -425,6 +431,8 @@ static struct kl_step plan_step(struct planner *p, kl_val v)
         s.in[i] = arg_place(p, v, i);
     if (kl_ops[in->op].flags & KL_F_EW) {
         s.ew = find_ew(p, v);
+        if (p->index)
+            kl_check_arith(p->r, v, p->index[v.id], &s);
         return s;
     }
     KL_CHECK(p->a->env, table[in->op].exec);
@@ -460,6 +468,10 @@ void kl_plan(struct kl_run *r)
     kl_place_values(r);
     if (r->checks)
         find_uses(&p);
+    if (r->checks & KILN_CHECK_ARITH) {
+        p.index = kl_new_n(p.a, uint8_t, r->f->nins);
+        kl_mark_arith(r, p.index);
+    }
     r->body = *plan_block(&p, KL_BODY);
     r->prologue = (struct kl_steps){.step = p.prologue.v, .n = p.prologue.n};
 }

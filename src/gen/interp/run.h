@@ -9,6 +9,8 @@
 
 #include <fenv.h>
 
+#include "base/race.h"
+#include "base/sums.h"
 #include "gen/interp/interp.h"
 
 /* Element types as values lie in memory.  bitcast and reshape read a place under another
@@ -26,6 +28,7 @@ struct kl_mem {
     int64_t first, last; /* offsets of the first and last whole element; last < first: none */
     uint8_t *shadow;     /* NULL: everything has a value */
     int64_t shadow_at;   /* distance in bytes from base to what shadow[0] tells of */
+    const struct kl_race_span *race; /* NULL: races are not looked for here */
 };
 
 /* An array value. */
@@ -52,6 +55,7 @@ struct kl_access {
     bool guarded;   /* what is outside is chosen away by a select under inside() */
     const char *fill;          /* NULL: zero */
     const kl_m_bool *mask;     /* NULL: all */
+    uint8_t *lost;             /* load: lanes that got no element of the array; NULL: not needed */
     struct kl_view tile;       /* extract, insert: the tile as an array, */
     struct kl_mem tile_mem;    /* and its memory */
 };
@@ -102,6 +106,12 @@ struct kl_step {
             uint32_t bytes;
             uint8_t elem;
         } ax;
+        struct { /* integer arithmetic that is checked */
+            kl_ew_fn *ew;
+            const struct kl_excuse *excuse; /* of a division */
+            uint16_t op;
+            uint8_t elem;
+        } arith;
         struct {
             uint32_t rank, bytes;
             uint64_t dim[KL_MAX_RANK]; /* of the result */
@@ -119,6 +129,7 @@ struct kl_step {
             struct kl_moves start; /* operands to the first round's parameters */
             const void *cond;      /* while: what blk[0] yields */
             void *iv;              /* for: place of the induction variable */
+            struct kl_carried *carried; /* while, when loops are checked */
             bool narrow;           /* for: it is an i32, else i64 */
         } region;
         struct kl_fold *fold;
@@ -172,6 +183,15 @@ struct kl_finding {
     int64_t at[KL_MAX_DIMS], ext[KL_MAX_DIMS];
     int64_t off;                  /* in elements from the root's base */
     int64_t span[2], outer[2];    /* a view: offsets that it and its parent cover */
+    bool again;                   /* found in the second run only */
+    bool waits;                   /* a loop: it waits for another program */
+    uint64_t bits[2];             /* values of a race, of two orders; operands */
+    /* races: the other access, its program and lane (UINT64_MAX: not known) */
+    kl_val other;
+    int64_t other_program;
+    uint64_t other_lane;
+    enum kl_touch touch, other_touch;
+    uint64_t elements;            /* of the array */
 };
 
 enum { KL_TEMP_A, KL_TEMP_B, KL_TEMP_C, KL_NTEMP };
@@ -195,6 +215,19 @@ struct kl_run {
     void *tick_user;
     int64_t fuel; /* element-operations until the next tick */
     bool stopped;
+    /* checks (race.c, endless.c) */
+    struct kl_race *race;       /* NULL: not looked for */
+    struct kl_race_span *span;
+    uint32_t nspan, *site;      /* site: the value that stands for all of one place in the source */
+    struct kl_sums *sums;
+    uint8_t **lost;             /* of each load in a divisor: lanes that got no element */
+    uint32_t seq;               /* atomics so far */
+    uint64_t changes;           /* stores and atomics that changed memory */
+    uint64_t spent;             /* element-operations so far */
+    bool unseen;                /* too much memory to look for races */
+    bool again;                 /* the second run: what the first found is not counted */
+    bool endless;               /* this program stopped in a loop */
+    bool wild;                  /* ... that gave no sign of an end: the run stops */
 };
 
 /* place.c: fill r->place and r->fixed. */
@@ -265,12 +298,49 @@ void kl_coordinates(const struct kl_access *ac, uint64_t lane, int64_t *at);
 bool kl_run_fits(const struct kl_mem *m, int64_t off, int64_t es, uint64_t a, uint64_t b);
 
 /* findings.c */
+/* The record of this place and code; *isnew: the caller fills in the first instance. */
+struct kl_finding *kl_found(struct kl_run *r, const struct kl_step *s, enum kl_code code,
+                            uint32_t root, uint64_t lane, bool *isnew);
+const char *kl_program_text(const struct kl_run *r, int64_t p);
+const char *kl_subscripts(kl_arena *a, const int64_t *x, uint32_t n);
+void kl_tell_where(const struct kl_run *r, const struct kl_finding *g, struct kl_diag *e,
+                   bool lanes);
 /* The same for an access that goes element by element. */
 void kl_check_each(struct kl_walk *w);
 void kl_found_gather(struct kl_run *r, const struct kl_step *s, uint64_t lane, int64_t at);
 void kl_check_access(struct kl_walk *w); /* before the access; marks what a store will write */
 void kl_check_view(struct kl_run *r, const struct kl_step *s);
 void kl_report(struct kl_run *r, kl_diags *d);
+
+/* race.c: between programs */
+void kl_races_open(struct kl_run *r);
+/* The elements [a, b) of a row, as in kl_row_fn. */
+void kl_race_row(struct kl_walk *w, uint64_t lane, int64_t off, uint64_t a, uint64_t b);
+void kl_race_one(struct kl_walk *w, uint64_t lane, int64_t off);
+/* An atomic addition of floats is about to be made. */
+void kl_note_sum(struct kl_walk *w, uint64_t lane, const char *at, uint64_t old, uint64_t value);
+void kl_find_orders(struct kl_run *r);
+void kl_tell_race(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
+void kl_tell_order(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
+
+/* arith.c: give a step checks of its integer arithmetic, if it needs some */
+void kl_mark_arith(struct kl_run *r, uint8_t *index);
+void kl_check_arith(struct kl_run *r, kl_val v, bool index, struct kl_step *s);
+void kl_tell_arith(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
+
+/* endless.c: loops */
+struct kl_carried {
+    struct { const char *at; size_t bytes; } *v;
+    uint32_t n;
+    char *copy; /* of all of them, one behind the other */
+};
+struct kl_carried *kl_carried_of(struct kl_run *r, kl_val loop);
+kl_step_fn kl_do_while_checked;
+/* A for loop whose variable wrapped: it goes on for ever. */
+bool kl_found_wrap(struct kl_run *r, const struct kl_step *s);
+void kl_tell_loop(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
+/* interp.c */
+void kl_run_moves(const struct kl_moves *m);
 
 /* Half of n rounded up to a power of two; 1 for n <= 2. */
 static inline uint64_t kl_half_of(uint64_t n)

@@ -1,0 +1,182 @@
+/* allow.c - comments that allow a finding of the checks.
+ *
+ *     y[0] = s; // kiln: allow K1301 all programs write the same value
+ *
+ * or the comment in a line of its own above.  What is allowed stays in the list, as a note with the
+ * place of the comment.  A comment in the kernel that allows what was not found is a warning. */
+#include "lib/lib.h"
+
+static const char mark[] = "kiln: allow";
+
+struct comment {
+    const struct kl_file *file;
+    uint32_t beg, end;  /* offsets in the file: from `kiln:` on, to the end of the line */
+    uint32_t codes, ncodes; /* offset of the first code; how many bytes of codes */
+};
+
+static uint32_t line_end(const struct kl_file *f, uint32_t at)
+{
+    while (at < f->len && f->text[at] != '\n')
+        at++;
+    return at;
+}
+
+static bool blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static bool is_code(const struct kl_file *f, uint32_t at, uint32_t end)
+{
+    bool ok = end - at >= 5 && f->text[at] == 'K';
+    for (uint32_t i = 1; ok && i < 5; i++)
+        ok = f->text[at + i] >= '0' && f->text[at + i] <= '9';
+    return ok;
+}
+
+/* The comment in the line that begins at `at`; whole: only if nothing stands before it. */
+static bool find_comment(const struct kl_file *f, uint32_t at, bool whole, struct comment *c)
+{
+    uint32_t end = line_end(f, at), i = at;
+    while (whole && i < end && blank(f->text[i]))
+        i++;
+    while (!whole && i + 1 < end && !(f->text[i] == '/' && f->text[i + 1] == '/'))
+        i++;
+    if (i + 1 >= end || f->text[i] != '/' || f->text[i + 1] != '/')
+        return false;
+    for (i += 2; i < end && blank(f->text[i]); i++)
+        continue;
+    if (end - i < sizeof mark - 1 || memcmp(f->text + i, mark, sizeof mark - 1) != 0)
+        return false;
+    *c = (struct comment){.file = f, .beg = i, .end = end};
+    while (c->end > i && blank(f->text[c->end - 1]))
+        c->end--;
+    i += sizeof mark - 1;
+    while (i < end && (blank(f->text[i]) || f->text[i] == ','))
+        i++;
+    c->codes = i;
+    while (is_code(f, i, end)) {
+        i += 5;
+        c->ncodes = i - c->codes;
+        while (i < end && (blank(f->text[i]) || f->text[i] == ','))
+            i++;
+    }
+    return true;
+}
+
+static bool names(const struct comment *c, const char *code)
+{
+    for (uint32_t i = 0; i + 5 <= c->ncodes; i++)
+        if (memcmp(c->file->text + c->codes + i, code, 5) == 0)
+            return true;
+    return false;
+}
+
+/* Where a line begins; the file's length past the last. */
+static uint32_t line_start(const struct kl_file *f, uint32_t line)
+{
+    uint32_t at = 0;
+    for (uint32_t n = 1; n < line && at < f->len; n++) {
+        at = line_end(f, at);
+        at += at < f->len;
+    }
+    return at;
+}
+
+static const struct kl_file *file_of(const kl_srcmap *m, const char *name)
+{
+    for (uint32_t i = 0; name && i < m->files.n; i++)
+        if (strcmp(m->files.v[i].name, name) == 0)
+            return &m->files.v[i];
+    return NULL;
+}
+
+static bool is_finding(const char *code)
+{
+    return code[0] == 'K' && code[1] == '1' && code[2] >= '2' && code[2] <= '7';
+}
+
+static bool allowed(const kl_srcmap *m, const kiln_diag *d, struct comment *c)
+{
+    const struct kl_file *f = file_of(m, d->place.file);
+    if (!f || !d->place.line)
+        return false;
+    if (find_comment(f, line_start(f, d->place.line), false, c) && names(c, d->code))
+        return true;
+    return d->place.line > 1 && find_comment(f, line_start(f, d->place.line - 1), true, c) &&
+           names(c, d->code);
+}
+
+/* Can the checks of this device find it? */
+static bool looked_for(const struct kl_call *c, const struct kl_item *it, const char *code)
+{
+    static const char *const interp_only[] = {"K1201", "K1202", "K1204", "K1205", "K1601", "K1607"};
+    (void)c;
+    for (size_t i = 0; i < sizeof interp_only / sizeof *interp_only; i++)
+        if (it->s->gpu && memcmp(code, interp_only[i], 5) == 0)
+            return false;
+    return true;
+}
+
+struct use {
+    const struct kl_file *file;
+    uint32_t at;
+    char code[6];
+};
+
+static void unused(struct kl_call *c, const struct kl_item *it, const struct use *use, uint32_t n)
+{
+    kl_span s = it->k->node->span;
+    const struct kl_file *f = kl_src_file(&it->k->mod->ast->src, s.beg);
+    if (!f || f->lib)
+        return;
+    struct comment x;
+    for (uint32_t at = s.beg - f->base, end = s.end - f->base; at < end;) {
+        bool found = find_comment(f, at, false, &x);
+        for (uint32_t i = 0; found && i + 5 <= x.ncodes; i++) {
+            const char *code = f->text + x.codes + i;
+            bool used = !is_code(f, x.codes + i, x.end) || !looked_for(c, it, code);
+            for (uint32_t k = 0; k < n; k++)
+                used |= use[k].file == f && use[k].at == x.beg && memcmp(use[k].code, code, 5) == 0;
+            if (!used)
+                kl_diag(c->d, KL_K1299, (kl_span){f->base + x.beg, f->base + x.end},
+                        "%.5s was not found here", code);
+        }
+        at = line_end(f, at) + 1;
+    }
+}
+
+struct job {
+    const struct kl_item *it;
+    kiln_status st;
+};
+
+static kiln_status allow(struct kl_call *c, void *arg)
+{
+    const struct job *j = arg;
+    kl_diags *d = c->d;
+    const kl_srcmap *m = &j->it->k->mod->ast->src;
+    KL_VEC(struct use) use = {0};
+    for (uint32_t i = 0, n = d->list.n; i < n; i++) {
+        struct kl_diag *g = d->list.v[i];
+        struct comment x;
+        if (!is_finding(g->pub.code) || g->pub.severity == KILN_NOTE || !allowed(m, &g->pub, &x))
+            continue;
+        struct use one = {x.file, x.beg, {0}};
+        memcpy(one.code, g->pub.code, 5);
+        kl_push(&c->tmp, &use, one);
+        d->nerr -= g->pub.severity == KILN_ERROR;
+        d->nwarn -= g->pub.severity == KILN_WARNING;
+        g->pub.severity = KILN_NOTE;
+        g->src = m;
+        kl_note(g, (kl_span){x.file->base + x.beg, x.file->base + x.end}, "allowed here");
+    }
+    unused(c, j->it, use.v, use.n);
+    return j->st == KILN_E_BOUNDS && !d->nerr ? KILN_OK : j->st;
+}
+
+kiln_status kl_allow(struct kl_call *c, const struct kl_item *it, kiln_status st)
+{
+    struct job j = {it, st};
+    return kl_guarded(c, &it->k->mod->ast->src, allow, &j);
+}

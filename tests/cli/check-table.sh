@@ -1,0 +1,33 @@
+# The kernels of tests/check, on the interpreter and as PTX: what is found must be what the comments
+# at their lines say, no more and no less.  `expect-interp`: the executor cannot see it.
+want() { # FILE WORDS
+    awk -v words="$2" '{
+        if (!match($0, words " ")) next
+        n = split(substr($0, RSTART + RLENGTH), code, " ")
+        for (i = 1; i <= n; i++) print NR, code[i]
+    }' "$1" | sort
+}
+n=0
+for f in "$SRC"/tests/check/*.kiln; do
+    args=$(sed -n 's|^// args: ||p' "$f")
+    for device in interp sim; do
+        words=expect
+        [ $device = interp ] && words='expect(-interp)?'
+        # shellcheck disable=SC2086
+        "$KILN" check --device $device "$f" $args > out.txt 2> err.txt
+        rc=$?
+        sed -n 's/^[^ ]*:\([0-9]*\):[0-9]*: [a-z]*\[\(K[0-9]*\)\].*/\1 \2/p' out.txt | sort -u > got.txt
+        want "$f" "$words" > want.txt
+        if [ $rc -gt 1 ] || ! cmp -s got.txt want.txt; then
+            echo "$device: $(basename "$f"): exit $rc"
+            diff want.txt got.txt
+            cat out.txt err.txt
+        fi
+    done
+    n=$((n + 1))
+done
+[ "$n" -ge 30 ] && echo "$n kernels"
+# The library as PTX; `kiln test kernels` has it in the checked interpreter.
+for f in "$SRC"/kernels/*.kiln; do
+    "$KILN" check --device sim "$f" > out.txt 2>&1 || cat out.txt
+done
