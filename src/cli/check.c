@@ -55,6 +55,15 @@ bool kl_is_finding(const kiln_diag *d)
     return d->code[0] == 'K' && d->code[1] == '1' && d->code[2] >= '2' && d->code[2] <= '7';
 }
 
+bool kl_interp_only(const char *code)
+{
+    static const char *const codes[] = {"K1201", "K1202", "K1204", "K1205", "K1601", "K1607"};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
 void kl_found_add(struct kl_found *f, const kiln_diags *d)
 {
     for (size_t i = 0; i < kiln_diags_count(d); i++) {
