@@ -5,7 +5,7 @@
 
 #include "base/elem.h"
 
-enum { MOST = 1 << 24 };
+enum { MOST = 1 << 22 };
 
 void kl_sums_add(struct kl_sums *q, const struct kl_sum *x)
 {

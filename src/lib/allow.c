@@ -107,14 +107,26 @@ static bool allowed(const kl_srcmap *m, const kiln_diag *d, struct comment *c)
            names(c, d->code);
 }
 
-/* Can the checks of this device find it? */
-static bool looked_for(const struct kl_call *c, const struct kl_item *it, const char *code)
+/* Which check finds a code, and whether the executor can. */
+static const struct {
+    const char *code; /* the longest that fits counts */
+    unsigned check;
+    bool interp_only;
+} finders[] = {
+    {"K1203", KILN_CHECK_BOUNDS, false}, {"K12", KILN_CHECK_BOUNDS, true},
+    {"K1303", KILN_CHECK_BOUNDS, false}, {"K13", KILN_CHECK_RACES, false},
+    {"K1403", KILN_CHECK_WRITTEN, false}, {"K14", KILN_CHECK_UNINIT, false},
+    {"K1601", KILN_CHECK_ARITH, true},   {"K1607", KILN_CHECK_ARITH, true},
+    {"K1701", KILN_CHECK_LOOPS, false},
+};
+
+/* Was it looked for?  Other codes are taken to be wrong, and are told. */
+static bool looked_for(const struct kl_item *it, const char *code)
 {
-    static const char *const interp_only[] = {"K1201", "K1202", "K1204", "K1205", "K1601", "K1607"};
-    (void)c;
-    for (size_t i = 0; i < sizeof interp_only / sizeof *interp_only; i++)
-        if (it->s->gpu && memcmp(code, interp_only[i], 5) == 0)
-            return false;
+    for (size_t i = 0; i < sizeof finders / sizeof *finders; i++)
+        if (strncmp(code, finders[i].code, strlen(finders[i].code)) == 0)
+            return it->k->mod->ctx->opt.checks & finders[i].check &&
+                   !(it->s->gpu && finders[i].interp_only);
     return true;
 }
 
@@ -135,7 +147,7 @@ static void unused(struct kl_call *c, const struct kl_item *it, const struct use
         bool found = find_comment(f, at, false, &x);
         for (uint32_t i = 0; found && i + 5 <= x.ncodes; i++) {
             const char *code = f->text + x.codes + i;
-            bool used = !is_code(f, x.codes + i, x.end) || !looked_for(c, it, code);
+            bool used = !is_code(f, x.codes + i, x.end) || !looked_for(it, code);
             for (uint32_t k = 0; k < n; k++)
                 used |= use[k].file == f && use[k].at == x.beg && memcmp(use[k].code, code, 5) == 0;
             if (!used)

@@ -43,13 +43,16 @@ void kl_sim_endless_begin(struct sim_run *r)
     r->machine->renew = FIRST;
 }
 
-/* The head of the smallest loop around pc. */
+/* The head of the smallest loop around pc: its first instruction with a place in the source. */
 static uint32_t loop_around(const struct sim_fn *f, uint32_t pc)
 {
-    uint32_t best = pc, size = UINT32_MAX;
+    pc = pc < f->nins ? pc : f->nins - 1;
+    uint32_t best = pc, last = pc, size = UINT32_MAX;
     for (uint32_t k = pc; k < f->nins; k++)
         if (f->ins[k].is_branch && f->ins[k].target <= pc && k - f->ins[k].target < size)
-            best = f->ins[k].target, size = k - best;
+            best = f->ins[k].target, last = k, size = k - best;
+    while (best < last && !f->ins[best].loc)
+        best++;
     return best;
 }
 
@@ -71,7 +74,7 @@ bool kl_sim_endless_turn(struct sim_run *r)
         struct sim_warp *w = &r->warp[k];
         if (w->state == WARP_DONE)
             continue;
-        uint32_t pc = loop_around(r->f, w->stack[w->sp].pc - (w->stack[w->sp].pc > 0));
+        uint32_t pc = loop_around(r->f, w->stack[w->sp].pc);
         if (!kl_sim_known(w, &r->f->ins[pc], KL_K1701, w->alive))
             kl_sim_report(w, &r->f->ins[pc], KL_K1701, w->alive,
                           r->again ? "this loop does not end: it waits for another program (found with "

@@ -355,6 +355,66 @@ static void uninitialised(void **state)
     }
 }
 
+/* Each check by its own bit, on both devices; a comment makes a note of a finding. */
+static void checks_one_by_one(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned bit;
+        const char *code, *text;
+        bool interp_only;
+    } rows[] = {
+        {KILN_CHECK_RACES, "K1301", "y[0] = 1;", false},
+        {KILN_CHECK_RACES, NULL, "y[program_id(0)] = 1;", false},
+        {KILN_CHECK_LOOPS, "K1701", "i32 k = 0; while (k < 1) { k = k * n; } y[program_id(0)] = k;", false},
+        {KILN_CHECK_ARITH, "K1607", "y[program_id(0)] = 7 / n;", true},
+        {KILN_CHECK_WRITTEN, "K1403", "if (program_id(0) == 0) y[0] = 1;", false},
+        {KILN_CHECK_RACES, "allowed K1301", "y[0] = 1; // kiln: allow K1301 all the same", false},
+    };
+    static const kiln_device devices[] = {KILN_DEVICE_INTERP, KILN_DEVICE_SIM};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int dev = 0; dev < 2; dev++)
+            for (unsigned bit = 1; bit <= KILN_CHECK_ALL; bit *= 2) {
+                char text[300];
+                int32_t y[2] = {0, 0};
+                int64_t shape[1] = {2};
+                bool allowed = rows[i].code && rows[i].code[0] == 'a';
+                bool warning = rows[i].bit == KILN_CHECK_WRITTEN;
+                bool loops = rows[i].bit == KILN_CHECK_LOOPS;
+                bool found = rows[i].code && bit == rows[i].bit && !(dev && rows[i].interp_only);
+                if (loops && bit != rows[i].bit)
+                    continue; /* it would not end */
+                snprintf(text, sizeof text, "kernel k(i32 n, i32 y[2]) grid(2)\n{\n    %s\n}\n",
+                         rows[i].text);
+                kiln_options o = KILN_OPTIONS_INIT;
+                o.device = devices[dev];
+                o.checks = bit;
+                kiln_context *ctx = context(&o);
+                kiln_module *m = compile(ctx, text);
+                kiln_diags *g = NULL;
+                kiln_arg a[2] = {{.name = "n", .kind = KILN_ARG_INT},
+                                 {.name = "y", .kind = KILN_ARG_TENSOR}};
+                a[1].u.tensor = (kiln_tensor){y, KILN_I32, 1, shape, NULL, 0, KILN_TENSOR_UNINIT};
+                kiln_status s = kiln_launch(kiln_module_kernel(m, "k"), NULL, a, 2, &g);
+                assert_int_equal(s, found && !allowed && !warning ? KILN_E_BOUNDS : KILN_OK);
+                size_t n = 0;
+                for (size_t k = 0; k < kiln_diags_count(g); k++) {
+                    const kiln_diag *x = kiln_diags_at(g, k);
+                    assert_string_not_equal(x->code, "K1299");
+                    if (!rows[i].code || strcmp(x->code, strchr(rows[i].code, 'K')) != 0)
+                        continue;
+                    n++;
+                    assert_int_equal(x->place.line, warning ? 1 : 3);
+                    if (strcmp(x->code, "K1301") == 0)
+                        assert_int_equal(x->severity, allowed ? KILN_NOTE : KILN_ERROR);
+                }
+                assert_int_equal(n, found);
+                kiln_diags_free(g);
+                kiln_module_free(m);
+                kiln_context_free(ctx);
+            }
+}
+
 /* ---- specialisations, cache ---- */
 
 /* A compiler that counts its runs. */
@@ -761,7 +821,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(launch_interp),      T(launch_checked),   T(launch_cpu),    T(launch_errors),
-        T(infer_shape),        T(uninitialised),    T(cache_states),  T(specialize_many),
+        T(infer_shape),        T(uninitialised), T(checks_one_by_one),    T(cache_states),  T(specialize_many),
         T(float_range),
         T(integer_range),
         T(launches_are_cheap), T(failing_compiler), T(keeps_files),   T(threads_interp),
