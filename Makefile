@@ -152,11 +152,12 @@ check-model: $(O)/tests/model-agree
 	    $(O)/tests/model-agree --arch $$a $$s kernels/*.kiln tests/run/*.kiln tests/explain/bad/*.kiln \
 	        --random 1000 1 || exit 1; \
 	done; done
-# kiln check of every kernel of the library, in the interpreter and as PTX.
+# kiln check of every kernel of the library, in the interpreter and as PTX; random racy kernels on both.
 check-kernels: all
 	@for f in kernels/*.kiln; do for d in interp sim; do \
 	    $(O)/kiln check $$f --device $$d > $(O)/check.out || { echo "$$f on $$d"; cat $(O)/check.out; exit 1; }; \
 	done; done; echo "all clean"
+	@python3 tests/check/random.py $(O)/kiln $(or $(SEED),0)
 check-ulp: $(O)/tests/ulp-check $(O)/tests/unit/test_f8
 	$(O)/tests/ulp-check --threads 2
 	KILN_TEST_EXHAUSTIVE=1 $(O)/tests/unit/test_f8
