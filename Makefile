@@ -102,6 +102,9 @@ $(O)/tests/model-agree: $(call obj,$(sort $(wildcard tests/explain/*.c)) $(filte
 $(O)/tests/kernel-errors: $(call obj,$(ERRORS)) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+$(O)/tests/launches: $(O)/tests/launch/launch.o $(TESTLIBS)
+	@echo "  LD   $@"
+	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ -ljansson $(LDLIBS)
 $(O)/tests/device-check: $(O)/tests/device/device.o $(O)/tests/device/shared.o
 $(O)/tests/compile-times: $(O)/tests/times/compile.o
 $(O)/tests/device-check $(O)/tests/compile-times: $(O)/libkiln.a
@@ -137,7 +140,8 @@ $(INJECTION): $(call obj,tests/nvtx/injection.c)
 
 tests: $(FAKECUDA) $(INJECTION) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
-       $(O)/tests/aot-check $(O)/tests/model-agree $(O)/tests/kernel-errors
+       $(O)/tests/aot-check $(O)/tests/model-agree $(O)/tests/kernel-errors \
+       $(O)/tests/launches
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:
@@ -192,7 +196,6 @@ $(O)/bench/cpu/kernels $(O)/bench/cpu/gdn: %: %.o $(O)/libkiln.a
 $(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-
 include tools/install.mk
 
 clean:

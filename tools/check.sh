@@ -226,6 +226,7 @@ do_python() { group python sh python/tests/check.sh "$O"; }
 do_errors() { group errors "$O/tests/kernel-errors" --device interp; }
 do_model() { group model model; }
 do_ahead() { group build-ahead ahead; }
+do_ncu() { group ncu python3 tests/explain/test_ncu.py "$O"; }
 do_lint() { group lint sh tools/lint.sh quick; }
 
 group build build "$O" all && group build-tests build "$O" tests || finish
@@ -233,7 +234,7 @@ group build build "$O" all && group build-tests build "$O" tests || finish
 n=1
 while [ $n -le "$LANES" ]; do
     work $n san random unit tsan kernels operations api golden replay sweep sim_operations fakecuda sim \
-        hosts errors ahead model oom sim_random install ulp surface python lint &
+        hosts errors ahead model ncu oom sim_random install ulp surface python lint &
     lanes="$lanes $!"
     n=$((n + 1))
 done

@@ -5,8 +5,9 @@
 # Needs programs that `make all tests` and bench/gpu/run.sh build (O: where), or the folder that
 # pack.sh made.  OUT (default: bench-gpu) receives the log of each step.  Environment: O, DEVICE,
 # JOBS, STEPS (some of: cases sweep random ops insns nn graphs occupancy hosts memcheck
-# racecheck synccheck initcheck host), RANDOM_N (5000), EVERY (8: the sanitizer takes one case of the small
-# sweep in so many), SECONDS_STEP (150), SANITIZER.
+# racecheck synccheck initcheck host; and only where they are named ncu and bad, see ncu.sh),
+# RANDOM_N (5000), EVERY (8: the sanitizer takes one case of the small sweep in so many),
+# SECONDS_STEP (150), SANITIZER, SECONDS_NCU (200).
 set -u
 OUT=${1:-bench-gpu}
 O=${O:-build}
@@ -90,4 +91,11 @@ sanitize racecheck
 sanitize synccheck
 sanitize initcheck
 step host "$SECONDS_STEP" env STEPS=host DEVICE="$DEVICE" O="$O" sh bench/gpu/run.sh "$OUT"
+# the counters of Nsight Compute beside `kiln explain`; the slow kernels' times beside their remedies'
+SECONDS_NCU=${SECONDS_NCU:-200}
+step ncu "$((SECONDS_NCU + 100))" env STEPS="explain count" SECONDS_NCU="$SECONDS_NCU" O="$O" \
+    DEVICE="cuda:$DEVICE" sh bench/gpu/ncu.sh "$OUT"
+case " $STEPS " in *" ncu "*) sed -n '/^ *[0-9.]* s  [enp0-9]/p; /^| /p' "$OUT/ncu.log" | cut -c1-150 ;; esac
+step bad 90 env STEPS=time O="$O" DEVICE="cuda:$DEVICE" sh bench/gpu/ncu.sh "$OUT"
+case " $STEPS " in *" bad "*) sed -n '/^| /p' "$OUT/bad.log" ;; esac
 exit $failed

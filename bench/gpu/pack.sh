@@ -8,13 +8,13 @@ DIR=${1:?usage: pack.sh DIR}
 O=${O:-build}
 mkdir -p "$DIR/b/bench/gpu" "$DIR/lib" "$DIR/tests"
 cp -r kernels bench examples include "$DIR/"
-cp -r tests/run tests/sweep tests/model "$DIR/tests/"
+cp -r tests/run tests/sweep tests/model tests/explain "$DIR/tests/"
 mkdir -p "$DIR/b/bench/peers"
 "${CC:-cc}" -O2 -shared -fPIC -Iinclude bench/peers/cublas.c -o "$DIR/b/bench/peers/cublas.so" -ldl
 for p in kiln bench/gpu/kernels bench/gpu/launch; do
     strip -o "$DIR/b/$p" "$O/$p"
 done
-for p in random-programs shape-sweep device-check compile-times unit/test_sim_ops \
+for p in random-programs shape-sweep device-check compile-times launches unit/test_sim_ops \
     unit/test_graph unit/test_occupancy api/test_nn api/test_nn_more api/test_order \
     api/test_rows; do
     strip -o "$DIR/b/$(basename $p)" "$O/tests/$p"

@@ -1,0 +1,664 @@
+#!/usr/bin/env python3
+"""ncu.py - `kiln explain` beside the counters of Nsight Compute.
+
+    ncu.py explain OUT     what the model says of each case: OUT/explain.json
+    ncu.py count OUT       the counters, and which launches they belong to: OUT/ncu.csv
+    ncu.py time OUT        cold times of the slow kernels and their remedies: OUT/times.jsonl
+    ncu.py report OUT      a page for bench/results, from these files, on standard output
+
+ncu.sh calls them in turn.  Environment: O (build folder), CASES, KILN, LAUNCHES, NCU, SECONDS_NCU (for
+`count`), ONLY (cases whose name holds this text), DEVICE."""
+import csv
+import fnmatch
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+O = os.environ.get("O", "build")
+CASES = os.environ.get("CASES", os.path.join(HERE, "ncu_cases.txt"))
+NCU = shlex.split(os.environ.get("NCU", "ncu"))
+ONLY = os.environ.get("ONLY", "")
+DEVICE = os.environ.get("DEVICE", "cuda")
+PARTS = 6
+LIMIT = 0.02
+
+# In groups: where one name of a group is not known to ncu and it does not say which, the group goes.
+METRICS = [
+    ["launch__registers_per_thread", "launch__waves_per_multiprocessor",
+     "launch__grid_size", "launch__block_size"],
+    ["sm__maximum_warps_per_active_cycle_pct", "launch__occupancy_limit_warps",
+     "launch__occupancy_limit_registers", "launch__occupancy_limit_shared_mem",
+     "launch__occupancy_limit_blocks"],
+    ["gpu__time_duration.sum", "smsp__inst_executed.sum"],
+    ["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+     "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"],
+    ["l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+     "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"],
+    ["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"],
+    ["smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_shared_st.sum"],
+    ["memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"],
+    ["memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"],
+    ["dram__bytes_read.sum", "dram__bytes_write.sum"],
+    ["l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+     "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"],
+    ["lts__t_sectors_op_read.sum", "lts__t_sectors_op_write.sum"],
+]
+
+# The first of these that ncu accepts.
+OPTIONS = [
+    ["--clock-control", "none", "--cache-control", "all", "--replay-mode", "kernel", "--csv", "--page", "raw",
+     "--print-units", "base"],
+    ["--clock-control", "none", "--csv", "--page", "raw"],
+    ["--csv", "--page", "raw"],
+]
+
+# Reasons found by looking, for differences above 2 %: (case, quantity, text); both are patterns.  They
+# come before what reason_of finds by itself.
+REASONS = [
+    # ("softmax/cluster", "shared *", "..."),
+]
+
+# Of the slow kernels: the note whose advice the remedy follows, and what its gain is a share of.
+BAD = [
+    ("strided", "K2101", "sectors loaded"),
+    ("rows", "K2103", "sectors"),
+    ("conflict", "K2203", "shared wavefronts"),
+    ("divergence", "K2701", "instructions"),
+    ("spills", "K2401", "bytes past the cache"),
+    ("small", "K2303", "time"),
+    ("tail", "K2302", "time"),
+    ("chain", "", "bytes of memory"),
+]
+
+start = time.monotonic()
+
+
+def say(text):
+    print(f"{time.monotonic() - start:7.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+def program(name, variable):
+    if os.environ.get(variable):
+        return os.environ[variable]
+    for p in (f"{O}/{name}", f"{O}/tests/{name}"):
+        if os.path.exists(p):
+            return p
+    return f"{O}/{name}"
+
+
+def read_cases(path):
+    """[(name, [words of each launch])]"""
+    cases = []
+    for line in open(path):
+        words = line.split()
+        if not words or words[0].startswith("#") or ONLY not in words[0]:
+            continue
+        stages, at = [], []
+        for w in words[1:] + ["then"]:
+            if w == "then":
+                stages.append(at)
+                at = []
+            else:
+                at.append(w)
+        cases.append((words[0], stages))
+    return cases
+
+
+def end_children(session, name):
+    """End the programs of that name in a session, so that ncu reports what they did."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            stat = open(f"/proc/{pid}/stat").read()
+            comm, rest = stat[stat.index("(") + 1:stat.rindex(")")], stat[stat.rindex(")") + 2:].split()
+            if int(rest[3]) == session and comm == name[:15]:
+                os.kill(int(pid), signal.SIGKILL)
+        except (OSError, ValueError, IndexError):
+            pass  # it has ended
+
+
+def run_limited(command, seconds, child=None, **more):
+    """The exit status, None if it ran out of time: then it and all that it started are ended."""
+    p = subprocess.Popen(command, start_new_session=True, **more)
+    try:
+        return p.wait(timeout=max(1, seconds))
+    except subprocess.TimeoutExpired:
+        pass
+    if child:
+        end_children(p.pid, child)
+        try:
+            p.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            pass
+    if p.poll() is None:
+        os.killpg(p.pid, signal.SIGKILL)
+        p.wait()
+    return None
+
+
+# ---- the model ----
+
+def explain_one(words, registers=os.environ.get("REGISTERS", "driver")):
+    command = [program("kiln", "KILN"), "explain", *words, "--format", "json", "--gpu", "H200",
+               "--registers", registers]
+    try:
+        p = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return {"error": "explain ran out of time"}
+    if p.returncode:
+        return {"error": p.stderr.strip().splitlines()[0] if p.stderr.strip() else "explain failed"}
+    k = json.loads(p.stdout)["kernels"][0]
+    k.pop("ladder", None)  # much text that nobody compares
+    for name in ("lines", "accesses", "shared"):
+        k["model"].pop(name, None)
+    return k
+
+
+def explain(out):
+    cases = read_cases(CASES)
+    flat = [(name, words) for name, stages in cases for words in stages]
+    with ThreadPoolExecutor(int(os.environ.get("JOBS", min(8, os.cpu_count() or 1)))) as pool:
+        said = list(pool.map(lambda c: explain_one(c[1]), flat))
+        # what spills costs is known to ptxas alone: the slow kernels' notes come from where it is asked
+        slow = [i for i, c in enumerate(flat) if c[0].startswith(("bad/", "good/"))]
+        for i, k in zip(slow, pool.map(lambda i: explain_one(flat[i][1], "auto"), slow)):
+            if "error" not in said[i] and "error" not in k:
+                said[i]["notes"] = k["notes"]
+    result = {}
+    for (name, _), k in zip(flat, said):
+        result.setdefault(name, []).append(k)
+        if "error" in k:
+            say(f"{name}: {k['error']}")
+    with open(f"{out}/explain.json", "w") as f:
+        json.dump(result, f, separators=(",", ":"))
+    say(f"explain: {len(flat)} launches")
+
+
+# ---- the counters ----
+
+def ncu_command(options, metrics, log, launches):
+    return [*NCU, *options, "--metrics", ",".join(metrics), "--log-file", log, program("launches", "LAUNCHES"), CASES,
+            "--device", DEVICE, *launches]
+
+
+def run_ncu(options, metrics, out, launches, seconds):
+    """(exit status or None, text of ncu, lines of launches)"""
+    log, said = f"{out}/ncu.part", f"{out}/launches.part"
+    for path in (log, said):
+        if os.path.exists(path):
+            os.remove(path)
+    with open(said, "w") as f:
+        try:
+            rc = run_limited(ncu_command(options, metrics, log, [*launches, "--seconds", str(max(5, int(seconds) - 10))]),
+                             seconds, os.path.basename(program("launches", "LAUNCHES")), stdout=f,
+                             stderr=sys.stderr)
+        except OSError as e:
+            say(f"{NCU[0]}: {e.strerror}")
+            return 127, "", []
+    text = open(log, errors="replace").read() if os.path.exists(log) else ""
+    lines = [x for x in open(said, errors="replace").read().splitlines() if x.startswith("{")]
+    os.remove(said)
+    if os.path.exists(log):
+        os.remove(log)
+    return rc, text, lines
+
+
+def last_words(text):
+    """What ncu said of a run that came to nothing."""
+    return " / ".join(x for x in text.splitlines() if x.startswith("=="))[-400:]
+
+
+def usable(out):
+    """The options and metrics that ncu has here, found on a small case."""
+    probe = ["--exact", os.environ.get("PROBE", "prefix_before")]
+    groups, options = [list(g) for g in METRICS], list(OPTIONS)
+    for _ in range(8):
+        metrics = [m for g in groups for m in g]
+        rc, text, _ = run_ncu(options[0], metrics, out, probe, 60)
+        if read_csv(text):
+            return options[0], metrics
+        lost = [m for m in metrics
+                if re.search(rf"[^\n]*metric[^\n]*(?<![\w.]){re.escape(m)}(?![\w.])", text, re.I)]
+        if len(lost) in (0, len(metrics)):
+            say("ncu: " + last_words(text))
+            if len(options) == 1 or "option" not in text:
+                break
+            options.pop(0)
+        else:
+            say("ncu has no " + ", ".join(lost))
+            groups = [[m for m in g if m not in lost] for g in groups]
+    good = []
+    for g in filter(None, groups):
+        rc, text, _ = run_ncu(options[0], g, out, probe, 30)
+        if read_csv(text):
+            good += g
+        else:
+            say("ncu cannot count " + ", ".join(g) + ": " + last_words(text))
+    return options[0], good
+
+
+def count(out):
+    deadline = time.monotonic() + float(os.environ.get("SECONDS_NCU", "200"))
+    options, metrics = usable(out)
+    if not metrics:
+        say("ncu counts nothing here")
+        return 1
+    say(f"{len(metrics)} metrics")
+    names = [name for name, _ in read_cases(CASES)]
+    done, part = set(), 0
+    with open(f"{out}/ncu.csv", "w") as table:
+        def take(launches, seconds, what):
+            nonlocal part
+            rc, text, lines = run_ncu(options, metrics, out, launches, seconds)
+            rows = read_csv(text)
+            how = "out of time" if rc is None else f"status {rc}" if rc else "ok"
+            say(f"{what}: {how}, {len(rows)} kernels")
+            if rc or not rows:
+                say("    " + last_words(text))
+            if not rows:
+                return
+            table.write(f"# part {part}\n" + "".join(f"# launch {x}\n" for x in lines) + text + "\n")
+            table.flush()
+            done.update(json.loads(x)["case"] for x in lines)
+            part += 1
+
+        for k in range(PARTS):
+            left = deadline - time.monotonic()
+            if left > 5:
+                only = ["--only", ONLY] if ONLY else []
+                take([*only, "--part", f"{k}/{PARTS}"], min(left, float(os.environ.get("SECONDS_PART", "75"))), f"part {k + 1} of {PARTS}")
+        # what was lost with a part that hung, one at a time
+        for name in names:
+            left = deadline - time.monotonic()
+            if name not in done and left > 5:
+                take(["--exact", name], min(left, 20, float(os.environ.get("SECONDS_PART", "75"))), name)
+    lost = [n for n in names if n not in done]
+    if lost:
+        say("not counted: " + " ".join(lost))
+    return 0
+
+
+def number(text):
+    """A value as ncu prints it: thousands are parted, and instances may follow."""
+    m = re.match(r"-?[\d,]*\.?\d+(?:[eE][-+]?\d+)?", (text or "").strip())
+    try:
+        return float(m.group(0).replace(",", "")) if m else None
+    except ValueError:
+        return None
+
+
+def read_csv(text):
+    """Rows of the raw page, or of the details page (a line for each metric): {name: value}."""
+    lines = text.splitlines()
+    at = next((i for i, x in enumerate(lines) if x.startswith('"ID",')), None)
+    if at is None:
+        return []
+    rows, known, units = [], {}, {}
+    for r in csv.DictReader(x for x in lines[at:] if x.startswith('"')):
+        if not r["ID"]:
+            units = r
+            continue
+        if "Metric Name" in r:
+            if r["ID"] not in known:
+                known[r["ID"]] = {"kernel": r["Kernel Name"]}
+                rows.append(known[r["ID"]])
+            known[r["ID"]][r["Metric Name"]] = scaled(r["Metric Value"], r.get("Metric Unit"))
+            continue
+        row = {m: scaled(v, units.get(m)) for m, v in r.items() if m and ("__" in m or m.startswith("memory_"))}
+        rows.append({"kernel": r["Kernel Name"], **row})
+    return rows
+
+
+UNITS = {"Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9,
+         "second": 1e9}
+
+
+def scaled(text, unit):
+    """In bytes and nanoseconds, also where ncu chose the unit by itself."""
+    v = number(text)
+    return v and v * UNITS.get(unit or "", 1)
+
+
+def counters(out):
+    """{case: [row of each launch]}; a row is None where ncu has none of that name."""
+    parts = []
+    for line in open(f"{out}/ncu.csv", errors="replace"):
+        if re.match(r"# part \d+$", line):
+            parts.append(([], []))
+        elif parts and line.startswith("# launch "):
+            parts[-1][0].append(json.loads(line[9:]))
+        elif parts:
+            parts[-1][1].append(line)
+    result = {}
+    for launches, text in parts:
+        match(launches, read_csv("".join(text)), result)
+    return result
+
+
+def match(launches, left, result):
+    """Give each launch the row that follows in order and has its name."""
+    for j in launches:
+        if not j["ok"]:
+            # what ran of it before it failed must not be taken for the next one
+            while left and any(same_kernel(left[0]["kernel"], n) for n in j["kernels"]):
+                left.pop(0)
+            continue
+        got = []
+        for name in j["kernels"]:
+            found = next((i for i, r in enumerate(left) if same_kernel(r["kernel"], name)), None)
+            got.append(left[found] if found is not None else None)
+            if found is not None:
+                del left[:found + 1]
+        result[j["case"]] = got
+
+
+def same_kernel(counted, name):
+    """Kernels lie in the PTX under their name, some with a number before it."""
+    counted = counted.split("(")[0].strip()
+    return counted == name or re.fullmatch(rf"kiln_(?:\d+_)?{re.escape(name)}", counted) is not None
+
+
+# ---- both together ----
+
+def total(k, *names):
+    return sum(k["model"][n]["units"] for n in names)
+
+
+def quantities(k, r):
+    """[(quantity, model, ncu)] of a launch; None: not known."""
+    def ncu(*names):
+        v = [r.get(n) for n in names]
+        return None if None in v else sum(v)
+
+    arrays = k["model"]["arrays"]
+    t = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
+    occ, regs, waves = k.get("occupancy"), k["registers"], k.get("waves")
+    limits = occ["limits"] if occ else {}
+    return [
+        ("blocks", k["blocks"], ncu("launch__grid_size")),
+        ("threads", k["threads"], ncu("launch__block_size")),
+        ("load requests", k["model"]["global_load"]["requests"], ncu(t.format("requests", "ld"))),
+        ("load sectors", total(k, "global_load"), ncu(t.format("sectors", "ld"))),
+        ("store requests", k["model"]["global_store"]["requests"], ncu(t.format("requests", "st"))),
+        ("store sectors", total(k, "global_store"), ncu(t.format("sectors", "st"))),
+        ("atomic sectors", total(k, "atomic"), ncu(t.format("sectors", "atom"), t.format("sectors", "red"))),
+        ("sectors, theoretical", total(k, "global_load", "global_store", "atomic"),
+         ncu("memory_l2_theoretical_sectors_global")),
+        ("shared load requests", k["model"]["shared_load"]["requests"],
+         ncu("smsp__inst_executed_op_shared_ld.sum")),
+        ("shared store requests", k["model"]["shared_store"]["requests"],
+         ncu("smsp__inst_executed_op_shared_st.sum")),
+        ("shared wavefronts, theoretical", total(k, "shared_load", "shared_store"),
+         ncu("memory_l1_wavefronts_shared")),
+        ("shared wavefronts, ideal",
+         k["model"]["shared_load"]["ideal"] + k["model"]["shared_store"]["ideal"],
+         ncu("memory_l1_wavefronts_shared_ideal")),
+        ("shared load wavefronts", total(k, "shared_load"),
+         ncu("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum")),
+        ("shared store wavefronts", total(k, "shared_store"),
+         ncu("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum")),
+        ("DRAM bytes read", sum(a["unique_read_bytes"] for a in arrays), ncu("dram__bytes_read.sum")),
+        ("DRAM bytes written", sum(a["unique_written_bytes"] for a in arrays),
+         ncu("dram__bytes_write.sum")),
+        ("registers", regs["registers"], ncu("launch__registers_per_thread")),
+        ("occupancy %", occ["share"] * 100 if occ else None, ncu("sm__maximum_warps_per_active_cycle_pct")),
+        ("limit by warps", limits.get("warps"), ncu("launch__occupancy_limit_warps")),
+        ("limit by registers", limits.get("registers"), ncu("launch__occupancy_limit_registers")),
+        ("limit by shared memory", limits.get("shared"), ncu("launch__occupancy_limit_shared_mem")),
+        ("limit by blocks", limits.get("blocks"), ncu("launch__occupancy_limit_blocks")),
+        ("waves", waves["waves"] if waves else None, ncu("launch__waves_per_multiprocessor")),
+    ]
+
+
+def off(model, counted):
+    """How far the model is from the counter, as a share of the counter; small counts may differ by 1."""
+    if model is None or counted is None or model == counted:
+        return 0.0
+    return (model - counted) / counted if counted else float("inf")
+
+
+def reason_of(case, what, model, counted, k, r):
+    """Why they differ, where that can be read off the other numbers; "" where not."""
+    for c, q, text in REASONS:
+        if fnmatch.fnmatch(case, c) and fnmatch.fnmatch(what, q):
+            return text
+    m = k["model"]
+    l2 = 64 << 20
+    value = {q: (a, b) for q, a, b in quantities(k, r)}
+    if k["cluster"] > 1 and what.startswith("shared"):
+        return "blocks of a cluster write into each other's shared memory (st.async), which the LSU counters of shared memory do not count"
+    if what == "DRAM bytes written" and counted < model and model - counted <= l2:
+        return "what is written last is still in the L2 cache when the kernel ends"
+    if what == "DRAM bytes written" and counted > model:
+        if value["atomic sectors"][0]:
+            return "sums by atomics leave the L2 cache more than once"
+        if r.get("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"):
+            return "registers that spill are written, too"
+        if counted - model < 4 << 20:
+            return "a few MB that the GPU wrote in the same time (page tables, other caches)"
+    if what == "DRAM bytes read":
+        asked = sum(a["read_bytes"] for a in m["arrays"])
+        if counted < model and not m["exact"]:
+            return "which elements are read depends on data"
+        if counted > model and counted <= 1.02 * asked:
+            return "part of what is used again has left the L2 cache; never more than is asked for"
+        if counted > model and total(k, "atomic"):
+            return "atomics read what they change"
+        if counted > model and value["store sectors"][0] * 32 > 1.02 * sum(
+                a["unique_written_bytes"] for a in m["arrays"]):
+            return "sectors that are written in part are read first"
+        if counted > model and counted - model < 4 << 20:
+            return "a few MB that the GPU reads in the same time (code, page tables)"
+        if counted > model:
+            return "neighbours of the sectors are fetched with them (a DRAM access is 64 bytes)"
+    if what in ("shared load wavefronts", "shared store wavefronts") and counted > model:
+        a, b = value["shared wavefronts, theoretical"]
+        if b is not None and abs(off(a, b)) <= LIMIT:
+            return "the hardware counter includes rounds lost to arbitration; the theoretical counter agrees with the model"
+    if m["unknown"]:
+        return "depends on data that the model was not given: " + m["unknown"][0]["text"]
+    if m["programs_counted"] < m["programs"] and not m["exact"]:
+        return f"{m['programs_counted']} of {m['programs']} programs were counted, and the counts scaled"
+    return ""
+
+
+def text_of(v):
+    if v is None:
+        return "-"
+    return f"{v:.0f}" if v == int(v) else f"{v:.4g}"
+
+
+def cell(model, counted):
+    if model is None and counted is None:
+        return "-"
+    if model is None or counted is None or model == counted:
+        return text_of(counted if model is None else model) + \
+            ("" if model == counted else " (ncu)" if model is None else " (model)")
+    d = off(counted, model) if model else float("inf")
+    mark = "**" if abs(off(model, counted)) > LIMIT else ""
+    by = f"{d * 100:+.1f} %" if d != float("inf") else "+"
+    return f"{text_of(model)} / {text_of(counted)} {mark}{by}{mark}"
+
+
+TABLES = [
+    ("Global memory: requests of warps and sectors of 32 bytes",
+     ["load requests", "load sectors", "store requests", "store sectors", "atomic sectors", "sectors, theoretical"]),
+    ("Shared memory",
+     ["shared load requests", "shared store requests", "shared wavefronts, theoretical", "shared wavefronts, ideal",
+      "shared load wavefronts", "shared store wavefronts"]),
+    ("DRAM, registers, occupancy",
+     ["DRAM bytes read", "DRAM bytes written", "registers", "occupancy %", "waves"]),
+    ("Launch and limits of occupancy (blocks on a multiprocessor)",
+     ["blocks", "threads", "limit by warps", "limit by registers", "limit by shared memory", "limit by blocks"]),
+]
+
+
+def joined(out):
+    """[(label, model, row)] of each launch that was counted, and the names of those that were not."""
+    said, counted = json.load(open(f"{out}/explain.json")), counters(out)
+    rows, lost = [], []
+    for case, stages in said.items():
+        for i, k in enumerate(stages):
+            label = case + (f" ({k.get('kernel', i)})" if len(stages) > 1 else "")
+            r = counted.get(case, [None] * len(stages))[i] if case in counted else None
+            if "error" in k:
+                lost.append(f"{label}: {k['error']}")
+            elif r is None:
+                lost.append(f"{label}: not counted")
+            else:
+                rows.append((case, label, k, r))
+    return rows, lost
+
+
+def page_counters(out):
+    rows, lost = joined(out)
+    sums, differ = {}, []
+    for case, label, k, r in rows:
+        for what, a, b in quantities(k, r):
+            if a is None or b is None:
+                continue
+            s = sums.setdefault(what, [0, 0, 0, 0])
+            s[0] += 1
+            s[1] += a == b
+            if abs(off(a, b)) > LIMIT:
+                why = reason_of(case, what, a, b, k, r)
+                s[2] += 1
+                s[3] += not why
+                differ.append((label, what, a, b, why))
+    print(f"\n## The model and the counters\n\n{len(rows)} launches. *Equal*: to the last digit.\n")
+    print("| quantity | launches | equal | within 2 % | above 2 % | of these without a reason |\n|---|---|---|---|---|---|")
+    for what, (n, same, above, dark) in sums.items():
+        print(f"| {what} | {n} | {same} | {n - above} | {above} | {dark} |")
+    print("\n### Differences above 2 %\n\nReasons are chosen by rules from the other numbers of the launch (`reason_of` in\n"
+          "`bench/gpu/ncu.py`), or found by looking (`REASONS`).\n\n| launch | quantity | model | ncu | model - ncu | reason |\n|---|---|---|---|---|---|")
+    for label, what, a, b, why in differ:
+        d = off(a, b)
+        print(f"| {label} | {what} | {text_of(a)} | {text_of(b)} | "
+              f"{f'{d * 100:+.1f} %' if d != float('inf') else 'ncu has none'} | {why or '**not known**'} |")
+    for title, names in TABLES:
+        print(f"\n### {title}\n\nModel / ncu, and what ncu has more; one number where they are equal.\n")
+        print("| launch | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+        for _, label, k, r in rows:
+            v = {q: (a, b) for q, a, b in quantities(k, r)}
+            if any(any(v[n]) for n in names):
+                print(f"| {label} | " + " | ".join(cell(*v[n]) for n in names) + " |")
+    spills = [(label, k, r) for _, label, k, r in rows
+              if k["registers"]["local_bytes"] or r.get("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum")]
+    print("\n### Local memory (registers that spill, stacks)\n\n"
+          "| launch | bytes a thread, said by the driver | sectors stored, ncu | sectors loaded, ncu |\n|---|---|---|---|")
+    for label, k, r in spills:
+        print(f"| {label} | {text_of(k['registers']['local_bytes'])} | "
+              f"{text_of(r.get('l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum'))} | "
+              f"{text_of(r.get('l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum'))} |")
+    if lost:
+        print("\nNot compared:\n")
+        for x in lost:
+            print("- " + x)
+
+
+# ---- the slow kernels ----
+
+def advice(stages, code):
+    """(gain in percent, of what, the help) of the first note of that code."""
+    for k in stages:
+        for n in k.get("notes", []):
+            if n["code"] == code:
+                texts = [x["text"] for x in n["notes"]]
+                m = next((m for m in (re.search(r"expected gain: up to (\d+)% of (.*)", x) for x in texts) if m), None)
+                h = next((x[6:] for x in texts if x.startswith("help: ")), "")
+                return (int(m.group(1)) if m else None, m.group(2) if m else "", h)
+    return None, "", ""
+
+
+def resource(rows, of):
+    """What a gain is a share of, summed over the launches of a case; None: not counted."""
+    names = {
+        "sectors loaded": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"],
+        "sectors": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"],
+        "shared wavefronts": ["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                              "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"],
+        "instructions": ["smsp__inst_executed.sum"],
+        "bytes past the cache": ["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+                                 "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+                                 "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+                                 "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"],
+        "bytes of memory": ["dram__bytes_read.sum", "dram__bytes_write.sum"],
+    }.get(of)
+    if not names or not rows or any(r is None or r.get(n) is None for r in rows for n in names):
+        return None
+    return sum(r[n] for r in rows for n in names)
+
+
+def page_bad(out):
+    said = json.load(open(f"{out}/explain.json"))
+    times = {}
+    if os.path.exists(f"{out}/times.jsonl"):
+        times = {j["case"]: j for j in map(json.loads, open(f"{out}/times.jsonl")) if j.get("ms")}
+    counted = counters(out) if os.path.exists(f"{out}/ncu.csv") else {}
+    print("\n## Eight slow kernels and what the advice is worth\n\n"
+          "Cold times by events, medians; each remedy does what the note says and nothing else. *Predicted*: the\n"
+          "note's gain, an upper bound for one resource. *Measured*: how much less of that resource the remedy\n"
+          "takes (ncu; for time, events).\n")
+    print("| kernel | note | advice | predicted | measured | slow ms | remedy ms | times as fast |\n|---|---|---|---|---|---|---|---|")
+    for name, code, of in BAD:
+        bad, good = "bad/" + name, "good/" + name
+        gain, what, help_ = advice(said.get(bad, []), code)
+        if not code and said.get(good):
+            p = said[good][0].get("model", {}).get("passes") or {}
+            gain = 100 * (1 - 1 / p["ratio"]) if p.get("ratio") else None
+            what, help_ = of, f"`traffic` of the fused kernel: {p.get('ratio', 0):.3f} times less as one pass"
+        a, b = times.get(bad), times.get(good)
+        if of == "time":
+            x, y = a and a["ms"], b and b["ms"]
+        else:
+            x, y = (resource(counted.get(c), of) for c in (bad, good))
+        measured = f"{100 * (1 - y / x):.0f} % of {of}" if x and y is not None else "-"
+        predicted = f"{gain:.0f} % of {what}" if gain is not None else "-"
+        took = [f"{t['ms']:.4f}" if t else "-" for t in (a, b)]
+        ratio = f"{a['ms'] / b['ms']:.2f}" if a and b else "-"
+        print(f"| {name} | {code or '-'} | {help_.replace('|', ' ')} | {predicted} | {measured} | "
+              f"{took[0]} | {took[1]} | {ratio} |")
+
+
+def report(out):
+    machine = open(f"{out}/machine.txt").read().strip() if os.path.exists(f"{out}/machine.txt") else "?"
+    commit = os.environ.get("COMMIT", "")
+    print("# `kiln explain` beside Nsight Compute: " + (machine.splitlines() or ["?"])[0] +
+          (f", commit {commit}" if commit else ""))
+    print("\nMade by `bench/gpu/ncu.sh`, in one run: `kiln explain --gpu H200` with registers from the driver, and\n"
+          "the counters of `ncu --clock-control none --cache-control all` around the same launches\n"
+          "(`bench/gpu/ncu_cases.txt`).  Sectors and wavefronts of the model are what warps ask for; DRAM bytes are\n"
+          "set beside the different bytes that a launch reads and writes.")
+    page_bad(out)
+    if os.path.exists(f"{out}/ncu.csv"):
+        page_counters(out)
+
+
+def take_times(out):
+    with open(f"{out}/times.jsonl", "w") as f:
+        for only in ("bad/", "good/"):
+            rc = run_limited([program("launches", "LAUNCHES"), CASES, "--device", DEVICE, "--only", only, "--time", "--seconds", "25",
+                              *shlex.split(os.environ.get("LAUNCHES_MORE", ""))],
+                             float(os.environ.get("SECONDS_BAD", "38")), stdout=f)
+            say(f"times of {only}*: " + ("out of time" if rc is None else f"status {rc}"))
+
+
+def main():
+    if len(sys.argv) != 3 or sys.argv[1] not in ("explain", "count", "time", "report"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    return {"explain": explain, "count": count, "time": take_times, "report": report}[sys.argv[1]](sys.argv[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
