@@ -175,6 +175,22 @@ static bool declared(const kl_explained *e, const char *name)
     return false;
 }
 
+/* Where a launch leaves a part of an array alone, which part: a grid or an extent may be wrong. */
+static void part(struct line *l, const kl_explained *e, const kl_model_array *r, uint64_t touched)
+{
+    for (uint32_t i = 0; i < e->narray; i++) {
+        const kl_explain_array *a = &e->array[i];
+        if (strcmp(a->name, r->name) != 0 || !r->exact || touched >= a->bytes)
+            continue;
+        uint64_t left = a->bytes - touched;
+        if (left * 100 >= a->bytes)
+            add(l, ", %.3g%% of the array", 100.0 * (double)touched / (double)a->bytes);
+        else
+            add(l, ", all but %llu of its elements",
+                (unsigned long long)(left / kl_elems[a->elem].bytes));
+    }
+}
+
 static void traffic(struct kl_page *p)
 {
     const kl_explained *e = p->e;
@@ -201,10 +217,14 @@ static void traffic(struct kl_page *p)
                 size_like((double)r->read, (double)r->unique_read, a),
                 size_like((double)r->unique_read, (double)r->unique_read, b),
                 r->exact ? "" : "about ", r->reuse);
+        if (r->read)
+            part(&l, e, r, r->unique_read);
         if (r->written)
             add(&l, "%s writes %s of %s", r->read ? ";" : "",
                 size_like((double)r->written, (double)r->unique_written, a),
                 size_like((double)r->unique_written, (double)r->unique_written, b));
+        if (r->written)
+            part(&l, e, r, r->unique_written);
         row(p, "", "%s", l.s);
     }
 }

@@ -66,8 +66,10 @@ static void say_step(const kl_explained *e, struct kl_diag *g, enum kl_limit of)
 static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
 {
     char need[32], have[32], one[32];
-    if (!e->has_occ || !e->chip || e->chip->memory <= 0 || e->occ.share >= 0.5 || !e->under_way ||
-        e->ctas < e->waves.slots || !e->occ.blocks || (e->has_roof && !e->roof.memory))
+    /* blocks of a warp or so: half of the warps fit, and nothing but larger blocks would help */
+    bool small = e->has_occ && e->occ.limiter == 1u << KL_LIMIT_BLOCKS && e->occ.share < 1;
+    if (!e->has_occ || !e->chip || e->chip->memory <= 0 || (e->occ.share >= 0.5 && !small) ||
+        !e->under_way || e->ctas < e->waves.slots || !e->occ.blocks || (e->has_roof && !e->roof.memory))
         return;
     double want = kl_bytes_under_way(e->chip);
     double now = (double)e->under_way * e->occ.blocks;
@@ -86,9 +88,17 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
     for (int i = 0; i < KL_NLIMIT; i++) {
         if (!(e->occ.limiter & 1u << i))
             continue;
-        kl_note(g, nowhere, "%s stop%s more", kl_limit_name[i], i == KL_LIMIT_SHARED ? "s" : "");
+        if (i == KL_LIMIT_BLOCKS)
+            kl_note(g, nowhere, "a multiprocessor takes no more than %u blocks", e->occ.blocks);
+        else
+            kl_note(g, nowhere, "%s stop%s more", kl_limit_name[i],
+                    i == KL_LIMIT_SHARED ? "s" : "");
         say_step(e, g, (enum kl_limit)i);
     }
+    if (small)
+        kl_note(g, nowhere, "help: with %u threads a block, %u such blocks would fill it: warps(...), or "
+                            "more elements a program",
+                e->sm.warps * 32 / e->occ.blocks, e->occ.blocks);
     kl_note(g, nowhere, "help: larger tiles, or several loads before the first use, have more bytes "
                         "under way");
     gain(g, 1 - now / want, "the time");
@@ -105,7 +115,7 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
                     "a grid of %llu block%s on %u multiprocessors: %u of them do nothing",
                     (unsigned long long)e->ctas, e->ctas == 1 ? "" : "s", e->chip->sms,
                     e->chip->sms - (uint32_t)e->ctas);
-        kl_note(g, nowhere, "help: smaller tiles make more programs; long rows can be split over "
+        kl_note(g, nowhere, "help: smaller tiles make more programs; a long loop can be split over "
                             "programs, whose parts a second kernel joins");
         gain(g, 1 - (double)e->ctas / e->chip->sms, "the time");
         return;

@@ -101,7 +101,7 @@ static void misaligned(struct noter *n, const kl_model_access *a)
     gain(g, percent(a->t.ideal, a->t.units), "the sectors of this access");
 }
 
-/* The section along the last dimension, where the access has one along another: x[.][.:64]. */
+/* The section along the last dimension, where the access has one along another: x[i][j:64]. */
 static const char *along_last(const struct noter *n, const kl_model_access *a)
 {
     const kl_fn *f = n->f;
@@ -114,8 +114,8 @@ static const char *along_last(const struct noter *n, const kl_model_access *a)
     kl_buf b = {.a = f->a};
     kl_puts(&b, a->name);
     for (uint32_t d = 0; d + 1 < rank; d++)
-        kl_puts(&b, "[.]");
-    kl_putf(&b, "[.:%u]", t->dim[0]);
+        kl_putf(&b, "[%c]", (int)('i' + d));
+    kl_putf(&b, "[%c:%u]", (int)('i' + rank - 1), t->dim[0]);
     return kl_buf_str(&b);
 }
 
@@ -157,8 +157,8 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
                 "help: let it move several at once: without a mask, and with what K2102 names");
     else if (!a->contiguous && along_last(n, a))
         kl_note(g, nowhere,
-                "help: let lanes walk along the dimension of `%s` whose elements lie side by side: "
-                "%s, and loop over the other one",
+                "help: let lanes walk along the dimension of `%s` whose elements lie side by side, with a "
+                "section like %s, and loop over the other one",
                 a->name, along_last(n, a));
     else if (!a->contiguous)
         kl_note(g, nowhere,
@@ -176,7 +176,9 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
 static void narrow(struct noter *n, const kl_model_access *a)
 {
     static const char *const help[] = {
-        [KL_NARROW_FACTS] = "where that holds for all arrays of a launch, lanes move 16 bytes",
+        [KL_NARROW_FACTS] =
+            "choose such sizes, or a pitch declared by stride(...); lanes move 16 bytes once that "
+            "holds for all arrays of the launch",
         [KL_NARROW_VIEW] =
             "declare the part as an array of its own, or take it by a section of the parameter",
         [KL_NARROW_START] =

@@ -235,7 +235,7 @@ static void say(struct padder *p, kl_val v, const struct pad *s, const char *fol
     while (kl_in(f, a)->op == KL_OP_convert || kl_in(f, a)->op == KL_OP_reshape)
         a = kl_arg(f, a, 0);
     if (a.id == s->from.id)
-        kl_note(g, (kl_span){0, 0}, "help: read it there: load(..., %s)", neutral);
+        kl_note(g, (kl_span){0, 0}, "help: let the load give it there: load(x[...], %s)", neutral);
     else
         kl_note(g, (kl_span){0, 0}, "help: choose it before the fold: inside(...) ? v : %s",
                 neutral);

@@ -5,6 +5,11 @@ kernel scale(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 1024) grid(cdiv(
     i64 i = program_id(0) * B;
     y[i:B] = 2 * x[i:B];
 }
+kernel warp(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 32) grid(n / B)
+{
+    i64 i = program_id(0) * B;
+    y[i:B] = 2 * x[i:B];
+}
 kernel wide(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 8192) grid(cdiv(n, B)) warps(8)
 {
     i64 i = program_id(0) * B;
@@ -36,6 +41,10 @@ echo "== K2301: 3 blocks of 4 KiB are too little for memory; 16 are not; nor whe
 k r168 k.kiln:scale x=10000000:f32 --gpu H200
 k r32 k.kiln:scale x=10000000:f32 --gpu H200
 k r168 k.kiln:wide x=100000000:f32 --gpu H200
+k r32 k.kiln:warp x=10000000:f32 --gpu H200
+echo "== what a launch leaves alone: one element, most of an array"
+$KILN explain k.kiln:warp x=3201:f32 --registers none | grep -E '^ +[xy]: '
+$KILN explain k.kiln:warp x=1000:f32 B=512 --registers none | grep -E '^ +[xy]: '
 echo "== K2302: 160 blocks, one a multiprocessor of 148; 296 are two full waves, 295 almost; many waves"
 k r255 k.kiln:wide x=1310720:f32 --gpu B200
 k r255 k.kiln:wide x=2424832:f32 --gpu B200
