@@ -7,7 +7,7 @@
     ncu.py report OUT      a page for bench/results, from these files, on standard output
 
 ncu.sh calls them in turn.  Environment: O (build folder), CASES, KILN, LAUNCHES, NCU, SECONDS_NCU (for
-`count`), ONLY (cases whose name holds this text), DEVICE."""
+`count`), SECONDS_EXPLAIN, ONLY (cases whose name holds this text), DEVICE, COMMIT (for the page)."""
 import csv
 import fnmatch
 import json
@@ -126,13 +126,26 @@ def end_children(session, name):
             pass  # it has ended
 
 
+running = []  # what must end if this program is ended
+
+
+def ended(signum, frame):
+    for p in running:
+        os.killpg(p.pid, signal.SIGKILL)
+    sys.exit(124)
+
+
 def run_limited(command, seconds, child=None, **more):
     """The exit status, None if it ran out of time: then it and all that it started are ended."""
     p = subprocess.Popen(command, start_new_session=True, **more)
+    running[:] = [p]
     try:
         return p.wait(timeout=max(1, seconds))
     except subprocess.TimeoutExpired:
         pass
+    finally:
+        running.clear()
+    running[:] = [p]
     if child:
         end_children(p.pid, child)
         try:
@@ -142,6 +155,7 @@ def run_limited(command, seconds, child=None, **more):
     if p.poll() is None:
         os.killpg(p.pid, signal.SIGKILL)
         p.wait()
+    running.clear()
     return None
 
 
@@ -150,8 +164,11 @@ def run_limited(command, seconds, child=None, **more):
 def explain_one(words, registers=os.environ.get("REGISTERS", "driver")):
     command = [program("kiln", "KILN"), "explain", *words, "--format", "json", "--gpu", "H200",
                "--registers", registers]
+    left = float(os.environ.get("SECONDS_EXPLAIN", "45")) - (time.monotonic() - start)
+    if left < 1:
+        return {"error": "no time was left to explain it"}
     try:
-        p = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        p = subprocess.run(command, capture_output=True, text=True, timeout=min(left, 25))
     except subprocess.TimeoutExpired:
         return {"error": "explain ran out of time"}
     if p.returncode:
@@ -166,7 +183,7 @@ def explain_one(words, registers=os.environ.get("REGISTERS", "driver")):
 def explain(out):
     cases = read_cases(CASES)
     flat = [(name, words) for name, stages in cases for words in stages]
-    with ThreadPoolExecutor(int(os.environ.get("JOBS", min(8, os.cpu_count() or 1)))) as pool:
+    with ThreadPoolExecutor(int(os.environ.get("JOBS", min(12, os.cpu_count() or 1)))) as pool:
         said = list(pool.map(lambda c: explain_one(c[1]), flat))
         # what spills costs is known to ptxas alone: the slow kernels' notes come from where it is asked
         slow = [i for i, c in enumerate(flat) if c[0].startswith(("bad/", "good/"))]
@@ -657,6 +674,7 @@ def main():
     if len(sys.argv) != 3 or sys.argv[1] not in ("explain", "count", "time", "report"):
         print(__doc__, file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, ended)
     return {"explain": explain, "count": count, "time": take_times, "report": report}[sys.argv[1]](sys.argv[2])
 
 
