@@ -93,9 +93,10 @@ sanitize initcheck
 step host "$SECONDS_STEP" env STEPS=host DEVICE="$DEVICE" O="$O" sh bench/gpu/run.sh "$OUT"
 # the counters of Nsight Compute beside `kiln explain`; the slow kernels' times beside their remedies'
 SECONDS_NCU=${SECONDS_NCU:-200}
-step ncu "$((SECONDS_NCU + 140))" env STEPS="explain count" SECONDS_NCU="$SECONDS_NCU" O="$O" \
+step ncu "$((SECONDS_NCU + 170))" env STEPS="explain count" SECONDS_NCU="$SECONDS_NCU" O="$O" \
     DEVICE="cuda:$DEVICE" sh bench/gpu/ncu.sh "$OUT"
-case " $STEPS " in *" ncu "*) sed -n '/^ *[0-9.]* s  [enp0-9]/p; /^| /p' "$OUT/ncu.log" | cut -c1-150 ;; esac
+case " $STEPS " in *" ncu "*) grep -E '^ +[0-9.]+ s  (explain:|part |ncu |not |[0-9]+ metrics)|FAILED|^\| ' "$OUT/ncu.log" |
+    cut -c1-150 ;; esac
 step bad 100 env STEPS=time O="$O" DEVICE="cuda:$DEVICE" sh bench/gpu/ncu.sh "$OUT"
 case " $STEPS " in *" bad "*) sed -n '/^| /p' "$OUT/bad.log" ;; esac
 exit $failed

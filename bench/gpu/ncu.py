@@ -10,10 +10,12 @@ ncu.sh calls them in turn.  Environment: O (build folder), CASES, KILN, LAUNCHES
 `count`), SECONDS_EXPLAIN, ONLY (cases whose name holds this text), DEVICE, COMMIT (for the page)."""
 import csv
 import fnmatch
+import glob
 import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +25,9 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 O = os.environ.get("O", "build")
 CASES = os.environ.get("CASES", os.path.join(HERE, "ncu_cases.txt"))
-NCU = shlex.split(os.environ.get("NCU", "ncu"))
+NCU = shlex.split(os.environ.get("NCU", "")) or \
+    [shutil.which("ncu") or next(iter(sorted(glob.glob("/usr/local/cuda*/bin/ncu") +
+                                             glob.glob("/opt/nvidia/nsight-compute/*/ncu"))), "ncu")]
 ONLY = os.environ.get("ONLY", "")
 DEVICE = os.environ.get("DEVICE", "cuda")
 PARTS = 6
@@ -164,7 +168,7 @@ def run_limited(command, seconds, child=None, **more):
 def explain_one(words, registers=os.environ.get("REGISTERS", "driver")):
     command = [program("kiln", "KILN"), "explain", *words, "--format", "json", "--gpu", "H200",
                "--registers", registers]
-    left = float(os.environ.get("SECONDS_EXPLAIN", "45")) - (time.monotonic() - start)
+    left = float(os.environ.get("SECONDS_EXPLAIN", "90")) - (time.monotonic() - start)
     if left < 1:
         return {"error": "no time was left to explain it"}
     try:
@@ -186,7 +190,7 @@ def explain(out):
     with ThreadPoolExecutor(int(os.environ.get("JOBS", min(12, os.cpu_count() or 1)))) as pool:
         said = list(pool.map(lambda c: explain_one(c[1]), flat))
         # what spills costs is known to ptxas alone: the slow kernels' notes come from where it is asked
-        slow = [i for i, c in enumerate(flat) if c[0].startswith(("bad/", "good/"))]
+        slow = [i for i, c in enumerate(flat) if c[0].startswith("bad/")]
         for i, k in zip(slow, pool.map(lambda i: explain_one(flat[i][1], "auto"), slow)):
             if "error" not in said[i] and "error" not in k:
                 said[i]["notes"] = k["notes"]
@@ -222,7 +226,9 @@ def run_ncu(options, metrics, out, launches, seconds):
             say(f"{NCU[0]}: {e.strerror}")
             return 127, "", []
     text = open(log, errors="replace").read() if os.path.exists(log) else ""
-    lines = [x for x in open(said, errors="replace").read().splitlines() if x.startswith("{")]
+    printed = open(said, errors="replace").read().splitlines() if os.path.exists(said) else []
+    lines = [x for x in printed if x.startswith("{")]
+    text += "".join("\n" + x for x in printed if x.startswith("=="))
     os.remove(said)
     if os.path.exists(log):
         os.remove(log)
@@ -247,7 +253,7 @@ def usable(out):
                 if re.search(rf"[^\n]*metric[^\n]*(?<![\w.]){re.escape(m)}(?![\w.])", text, re.I)]
         if len(lost) in (0, len(metrics)):
             say("ncu: " + last_words(text))
-            if len(options) == 1 or "option" not in text:
+            if len(options) == 1:
                 break
             options.pop(0)
         else:
@@ -260,6 +266,8 @@ def usable(out):
             good += g
         else:
             say("ncu cannot count " + ", ".join(g) + ": " + last_words(text))
+            if g is groups[0]:  # facts of the launch; then it counts nothing
+                break
     return options[0], good
 
 
@@ -626,7 +634,7 @@ def page_bad(out):
           "Cold times by events, medians; each remedy does what the note says and nothing else. *Predicted*: the\n"
           "note's gain, an upper bound for one resource. *Measured*: how much less of that resource the remedy\n"
           "takes (ncu; for time, events).\n")
-    print("| kernel | note | advice | predicted | measured | slow ms | remedy ms | times as fast |\n|---|---|---|---|---|---|---|---|")
+    print("| kernel | note | advice | predicted | measured | slow ms | remedy ms | time saved |\n|---|---|---|---|---|---|---|---|")
     for name, code, of in BAD:
         bad, good = "bad/" + name, "good/" + name
         gain, what, help_ = advice(said.get(bad, []), code)
@@ -642,7 +650,7 @@ def page_bad(out):
         measured = f"{100 * (1 - y / x):.0f} % of {of}" if x and y is not None else "-"
         predicted = f"{gain:.0f} % of {what}" if gain is not None else "-"
         took = [f"{t['ms']:.4f}" if t else "-" for t in (a, b)]
-        ratio = f"{a['ms'] / b['ms']:.2f}" if a and b else "-"
+        ratio = f"{100 * (1 - b['ms'] / a['ms']):.0f} % ({a['ms'] / b['ms']:.2f} times as fast)" if a and b else "-"
         print(f"| {name} | {code or '-'} | {help_.replace('|', ' ')} | {predicted} | {measured} | "
               f"{took[0]} | {took[1]} | {ratio} |")
 

@@ -248,8 +248,8 @@ static bool measure(double *median, double *least, unsigned *n)
     *n = t * TURNS < BUDGET_MS ? TURNS : (unsigned)(BUDGET_MS / t);
     *n = *n < LEAST ? LEAST : *n;
     for (unsigned i = 0; i < *n; i++) {
-        kiln_status st = kiln_buffer_copy(g.plug[1], 0, g.plug[0], 0,
-                                          kiln_buffer_size(g.plug[0]), NULL, &d);
+        kiln_status st =
+            kiln_buffer_copy(g.plug[1], 0, g.plug[0], 0, kiln_buffer_size(g.plug[0]), NULL, &d);
         if (failed(st, d))
             return false;
         d = NULL;
@@ -302,8 +302,8 @@ static bool warm(void)
     while (now() - t < 0.3) {
         for (int i = 0; i < 8; i++) {
             kiln_diags *d = NULL;
-            kiln_status st = kiln_buffer_copy(g.plug[1], 0, g.plug[0], 0,
-                                              kiln_buffer_size(g.plug[0]), NULL, &d);
+            kiln_status st =
+                kiln_buffer_copy(g.plug[1], 0, g.plug[0], 0, kiln_buffer_size(g.plug[0]), NULL, &d);
             if (failed(st, d))
                 return false;
         }
@@ -371,7 +371,8 @@ int main(int argc, char **argv)
             device.val = argv[++i];
         else if (strcmp(argv[i], "--plug") == 0 && next)
             plug = strtoull(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--part") == 0 && next && sscanf(next, "%u/%u", &part, &parts) == 2)
+        else if (strcmp(argv[i], "--part") == 0 && next &&
+                 sscanf(next, "%u/%u", &part, &parts) == 2)
             i++;
         else if (!file && argv[i][0] != '-')
             file = argv[i];
@@ -380,8 +381,9 @@ int main(int argc, char **argv)
     }
     FILE *f = file && parts ? fopen(file, "r") : NULL;
     if (!f) {
-        fprintf(stderr, "usage: launches CASES [--device D] [--only TEXT | --exact NAME] [--part K/N] "
-                        "[--seconds S] [--time [--plug BYTES] | --list]\n");
+        fprintf(stderr,
+                "usage: launches CASES [--device D] [--only TEXT | --exact NAME] [--part K/N] "
+                "[--seconds S] [--time [--plug BYTES] | --list]\n");
         return 2;
     }
     if (!list && !open_all(timed, plug))
