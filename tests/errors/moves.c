@@ -1,21 +1,46 @@
 /* moves.c - results that are exact: orders, places, counts, copies. */
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "errors.h"
 
 #define EACH_KIND for (unsigned k = 0; k < (now.full ? 3 : 2); k++, fresh())
 static const enum fill kinds[] = {NORMAL, WIDE, CANCEL};
 
-static int before(const real *v, int n, int at, bool largest)
+/* The places of a row in order, equal ones by place. */
+static const real *sorted_row;
+static bool sorted_down;
+static int compare(const void *a, const void *b)
 {
-    int c = 0;
-    for (int i = 0; i < n; i++)
-        c += largest ? v[i] > v[at] || (v[i] == v[at] && i < at)
-                     : v[i] < v[at] || (v[i] == v[at] && i < at);
-    return c;
+    int i = *(const int *)a, j = *(const int *)b;
+    real v = sorted_row[i], w = sorted_row[j];
+    if (v != w)
+        return (v < w) != sorted_down ? -1 : 1;
+    return i < j ? -1 : i > j;
 }
 
+static void check_order(struct tens *v, struct tens *p, const struct tens *x, int r, int n,
+                        bool down)
+{
+    int cols = (int)x->shape[1], *at = malloc((size_t)cols * sizeof *at);
+    if (!at)
+        exit(4);
+    for (int i = 0; i < cols; i++)
+        at[i] = i;
+    sorted_row = x->v + (int64_t)r * cols;
+    sorted_down = down;
+    qsort(at, (size_t)cols, sizeof *at, compare);
+    for (int i = 0; i < n; i++) {
+        if (v)
+            item_exact(v, (int64_t)r * n + i, sorted_row[at[i]]);
+        if (p)
+            item_exact(p, (int64_t)r * n + i, at[i]);
+    }
+    free(at);
+}
+
+/* Rows in one tile. */
 static void order(void)
 {
     EACH_KIND
@@ -26,27 +51,69 @@ static void order(void)
         struct tens *p = ints(KILN_I32, 1, 2, R, K), *q = ints(KILN_I32, 1, 2, R, C),
                     *z = ints(KILN_I32, 1, 2, R, C);
         struct tens *top = tens(KILN_F32, POISON, 1, R), *at = ints(KILN_I32, 1, 1, R);
-        RUN(kiln_nn_topk(now.nn, NULL, &v->t, &p->t, &x->t, &d));
-        RUN(kiln_nn_sort(now.nn, NULL, &y->t, &q->t, &x->t, &d));
+        launch("topk", "topk_rows", "K%i v place x", (int64_t)K, v, p, x);
+        launch("topk", "sort_rows", "y place x", y, q, x);
         launch("topk", "argsort_rows", "place x", z, x);
         if (now.t != KILN_F64)
             launch("topk", "argmax_rows", "v place x", top, at, x);
-        for (int r = 0; r < R; r++)
-            for (int i = 0; i < C; i++) {
-                const real *row = x->v + r * C;
-                int up = before(row, C, i, false), down = before(row, C, i, true);
-                item_exact(y, r * C + up, row[i]);
-                item_exact(q, r * C + up, i);
-                item_exact(z, r * C + up, i);
-                if (down < K) {
-                    item_exact(v, r * K + down, row[i]);
-                    item_exact(p, r * K + down, i);
-                }
-                if (down == 0 && now.t != KILN_F64) {
-                    item_exact(top, r, row[i]);
-                    item_exact(at, r, i);
-                }
+        for (int r = 0; r < R; r++) {
+            check_order(y, q, x, r, C, false);
+            check_order(NULL, z, x, r, C, false);
+            check_order(v, p, x, r, K, true);
+            if (now.t != KILN_F64)
+                check_order(top, at, x, r, 1, true);
+        }
+    }
+}
+
+/* Rows of any length: the library's own plan, and the kernels with small tiles. */
+static void sorted(void)
+{
+    EACH_KIND
+    for (int big = 0; big < (now.full ? 2 : 1); big++) {
+        int R = 2, C = big ? 9000 : now.full ? 200 : 23, K = 4, many = big ? 1500 : 9;
+        int64_t tile = now.full ? 64 : 8;
+        struct tens *x = tens(now.t, kinds[k], 2, R, C), *y = tens(now.t, POISON, 2, R, C),
+                    *q = ints(KILN_I32, 1, 2, R, C);
+        if (k == 1) /* many that are equal */
+            for (int64_t i = 0; i < x->n; i++)
+                tens_set(x, i, floor(chance() * 9) - 4);
+        struct tens *v = tens(now.t, POISON, 2, R, K), *p = ints(KILN_I32, 1, 2, R, K);
+        struct tens *w = tens(now.t, POISON, 2, R, many), *o = ints(KILN_I32, 1, 2, R, many);
+        size_t need = kiln_nn_sort_workspace(now.nn, &x->t);
+        RUN(kiln_nn_sort(now.nn, NULL, &y->t, &q->t, &x->t, workspace(need), need, &d));
+        need = kiln_nn_topk_workspace(now.nn, &x->t, K);
+        RUN(kiln_nn_topk(now.nn, NULL, &v->t, &p->t, &x->t, workspace(need), need, &d));
+        need = kiln_nn_topk_workspace(now.nn, &x->t, many);
+        RUN(kiln_nn_topk(now.nn, NULL, &w->t, &o->t, &x->t, workspace(need), need, &d));
+        part("");
+        for (int r = 0; r < R; r++) {
+            check_order(y, q, x, r, C, false);
+            check_order(v, p, x, r, K, true);
+            check_order(w, o, x, r, many, true);
+        }
+        if (big)
+            continue;
+        part("small tiles");
+        for (int64_t down = 0; down < 2; down++) {
+            struct tens *a = tens(now.t, POISON, 2, R, C), *i = ints(KILN_I32, 1, 2, R, C);
+            launch("sort", "sort_tiles", "TILE%i DOWN%i y place x", tile, down, a, i, x);
+            for (int64_t run = tile; run < C; run *= 2) {
+                struct tens *b = tens(now.t, POISON, 2, R, C), *j = ints(KILN_I32, 1, 2, R, C);
+                launch("sort", "sort_merge", "TILE%i DOWN%i run%i y place x from", tile, down, run,
+                       b, j, a, i);
+                a = b, i = j;
             }
+            for (int r = 0; r < R; r++)
+                check_order(a, i, x, r, C, down);
+        }
+        int parts = (C + (int)tile - 1) / (int)tile, left = parts * K;
+        struct tens *a = tens(now.t, POISON, 2, R, left), *i = ints(KILN_I32, 1, 2, R, left);
+        struct tens *b = tens(now.t, POISON, 2, R, K), *j = ints(KILN_I32, 1, 2, R, K);
+        launch("sort", "topk_tiles", "TILE%i K%i v place x", tile, (int64_t)K, a, i, x);
+        launch("sort", "topk_tiles", "K%i v place x from", (int64_t)K, b, j, a, i);
+        for (int r = 0; r < R; r++)
+            check_order(b, j, x, r, K, true);
     }
 }
 
@@ -154,6 +221,18 @@ static void indexed(void)
                 best = p->v[i] == r ? fmaxl(best, m->v[i]) : best;
             item_exact(top, r, best);
         }
+        if (now.t != KILN_F32 && now.t != KILN_F64)
+            continue;
+        struct tens *most = tens(now.t, NORMAL, 1, R), *was = tens(now.t, ZERO, 1, R);
+        for (int r = 0; r < R; r++)
+            tens_set(was, r, most->v[r]);
+        RUN(kiln_nn_scatter_max(now.nn, NULL, &most->t, &p->t, &w->t, &d));
+        for (int r = 0; r < R; r++) {
+            real best = was->v[r];
+            for (int i = 0; i < n; i++)
+                best = p->v[i] == r ? fmaxl(best, w->v[i]) : best;
+            item_exact(most, r, best);
+        }
     }
 }
 
@@ -180,12 +259,14 @@ static void places(void)
 }
 
 const struct test move_tests[] = {
-    {"topk topk_rows argsort_rows sort_rows argmax_rows", "kiln_nn_topk", "", T_ALL, order},
+    {"topk topk_rows argsort_rows sort_rows argmax_rows", "", "", T_ALL, order},
+    {"sort sort_tiles sort_merge topk_tiles", "kiln_nn_sort", "", T_ALL, sorted},
     {"argreduce argreduce", "kiln_nn_argmax", "", T_ALL, argreduce},
     {"histogram histogram histogram_floats", "kiln_nn_histogram", "", T_ALL, histogram},
     {"permute permute permute_swap", "kiln_nn_permute", "", T_ALL, moved},
     {"transpose transpose", "kiln_nn_transpose", "", T_ALL, transposed},
-    {"index take put scatter_max pick", "kiln_nn_take", "", T_ALL, indexed},
+    {"index take put scatter_max scatter_max_floats settle pick", "kiln_nn_take", "", T_ALL,
+     indexed},
     {"embedding embedding", "kiln_nn_embedding", "", T_ALL, embedding},
     {"add places", "", "", T_F32, places},
     {NULL, NULL, NULL, 0, NULL},

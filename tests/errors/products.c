@@ -74,6 +74,68 @@ static void gemm(void)
     }
 }
 
+/* Of tf32: 2^-10 + 2^-22 of the absolute products, of three such products 2^-20, besides the chains of
+ * terms that are up to 2^-10 larger. */
+static real precise(kiln_nn_precision p, real chain)
+{
+    real u = ldexpl(1, -24);
+    if (p == KILN_NN_TF32)
+        return (ldexpl(1, -10) + ldexpl(1, -22)) / u + chain * (1 + ldexpl(1, -10));
+    return ldexpl(1, -20) / u + 3 * chain * (1 + ldexpl(1, -10));
+}
+
+static void gemm_precise(void)
+{
+    EACH_CASE
+    for (int way = KILN_NN_TF32; way <= KILN_NN_TF32X3; way++) {
+        int M = shapes[s][0], N = shapes[s][1], K = shapes[s][2];
+        kiln_nn_epilogue e = {.precision = (kiln_nn_precision)way};
+        struct tens *a = tens(now.t, kinds[k], 2, M, K), *b = tens(now.t, NORMAL, 2, K, N);
+        struct tens *c = tens(now.t, POISON, 2, M, N), *f = tens(now.t, POISON, 2, M, N);
+        size_t need = kiln_nn_gemm_split_workspace(now.nn, &a->t, &b->t);
+        RUN(kiln_nn_gemm(now.nn, NULL, &c->t, &a->t, &b->t, 1, NULL, 0, &e, &d));
+        RUN(kiln_nn_gemm_split(now.nn, NULL, &f->t, &a->t, &b->t, &e, workspace(need), need, &d));
+        part(way == KILN_NN_TF32 ? "tf32" : "tf32x3");
+        for (int64_t i = 0; i < c->n; i++) {
+            struct dot t = dot(a, i / N * K, 1, b, i % N, N, K);
+            item(c, i, t.sum, t.size, precise(e.precision, K));
+            item(f, i, t.sum, t.size, precise(e.precision, K));
+        }
+    }
+}
+
+/* Behind a product: relu is exact and spreads nothing; silu is off by 10 u and no steeper than 1.1. */
+static void activate(struct tens *y, int64_t i, real v, kiln_nn_activation act, real scale,
+                     real total)
+{
+    if (act == KILN_NN_RELU) {
+        item_of(y, i, fmaxl(v, 0), scale, total);
+        return;
+    }
+    real want = v / (1 + expl(-v));
+    item_of(y, i, want, scale, 1.1L * total + (now.exact_math ? 10 : 16) * fabsl(want));
+}
+
+static const kiln_nn_activation acts[] = {KILN_NN_RELU, KILN_NN_SILU};
+
+static void gemm_act(void)
+{
+    EACH_CASE
+    for (int q = 0; q < 2; q++) {
+        int M = shapes[s][0], N = shapes[s][1], K = shapes[s][2];
+        struct tens *a = tens(now.t, kinds[k], 2, M, K), *b = tens(now.t, NORMAL, 2, K, N);
+        struct tens *c = tens(now.t, POISON, 2, M, N), *bias = tens(now.t, NORMAL, 1, N);
+        kiln_nn_epilogue e = {.bias = &bias->t, .act = acts[q]};
+        RUN(kiln_nn_gemm(now.nn, NULL, &c->t, &a->t, &b->t, 1, NULL, 0, &e, &d));
+        part(q ? "silu" : "relu");
+        for (int64_t i = 0; i < c->n; i++) {
+            struct dot t = dot(a, i / N * K, 1, b, i % N, N, K);
+            real v = t.sum + bias->v[i % N];
+            activate(c, i, v, acts[q], t.size, K * t.size + fabsl(v));
+        }
+    }
+}
+
 static void gemm_split(void)
 {
     EACH_CASE
@@ -234,7 +296,24 @@ static void moe_block(void)
             struct dot t = dot(x, p / K * C, 1, b, (int64_t)e->v[p] * C * N + i % N, N, C);
             item(h, i, t.sum, t.size, C);
         }
-        struct tens *y = tens(now.t, POISON, 2, T, N);
+        struct tens *copy = tens(now.t, POISON, 2, P, C), *g = tens(now.t, POISON, 2, P, N);
+        launch("moe", "moe_gather", "K%i y order x", (int64_t)K, copy, order, x);
+        RUN(kiln_nn_moe_gemm(now.nn, NULL, &g->t, &copy->t, &b->t, &first->t, NULL, NULL, NULL,
+                             KILN_NN_SILU, NULL, 0, &d));
+        part("moe_gather");
+        for (int64_t i = 0; i < copy->n; i++)
+            item_exact(copy, i, x->v[(int64_t)order->v[i / C] / K * C + i % C]);
+        part("silu");
+        for (int64_t i = 0; i < g->n; i++) {
+            int p = (int)order->v[i / N];
+            struct dot t = dot(x, p / K * C, 1, b, (int64_t)e->v[p] * C * N + i % N, N, C);
+            activate(g, i, t.sum, KILN_NN_SILU, t.size, C * t.size);
+        }
+        /* rows that are there already, rounded to T as they are: what merges them */
+        struct tens *y = tens(now.t, POISON, 2, T, N), *z = tens(now.t, POISON, 2, T, N);
+        need = kiln_nn_moe_gemm_workspace(now.nn, &copy->t, &b->t, NULL, &place->t);
+        RUN(kiln_nn_moe_gemm(now.nn, NULL, &z->t, &copy->t, &b->t, &first->t, NULL, &w->t,
+                             &place->t, KILN_NN_NONE, workspace(need), need, &d));
         launch("moe", "moe_merge", "y weight place x", y, w, place, h);
         part("moe_merge");
         for (int64_t i = 0; i < y->n; i++) {
@@ -245,8 +324,42 @@ static void moe_block(void)
                 size += fabsl(w->v[i / N * K + j] * h->v[from]);
             }
             item(y, i, sum, size, K);
+            item(z, i, sum, size, K);
         }
         part("");
+    }
+}
+
+/* Added by atomics: the product with the weight, and an addition for each expert in any order. */
+static void moe_add(void)
+{
+    EACH_KIND
+    for (int q = 0; q < 2; q++) {
+        int T = now.full ? 50 : 9, E = 4, K = 2, C = now.full ? 130 : 20, N = 11, P = T * K;
+        struct tens *x = tens(now.t, kinds[k], 2, T, C), *b = tens(now.t, NORMAL, 3, E, C, N);
+        struct tens *e = ints(KILN_I32, E, 2, T, K), *w = tens(now.a, UNIFORM, 2, T, K);
+        struct tens *first = ints(KILN_I64, 1, 1, E + 1), *order = ints(KILN_I32, 1, 1, P);
+        struct tens *place = ints(KILN_I32, 1, 2, T, K), *copy = tens(now.t, POISON, 2, P, C);
+        struct tens *y = tens(now.a, POISON, 2, T, N), *z = tens(now.a, POISON, 2, T, N);
+        size_t need = kiln_nn_moe_group_workspace(now.nn, &e->t, E);
+        RUN(kiln_nn_moe_group(now.nn, NULL, &first->t, &order->t, &place->t, &e->t, workspace(need),
+                              need, &d));
+        launch("moe", "moe_gather", "K%i y order x", (int64_t)K, copy, order, x);
+        RUN(kiln_nn_moe_gemm_add(now.nn, NULL, &y->t, &x->t, &b->t, &first->t, &order->t, &w->t, 0,
+                                 q ? KILN_NN_RELU : KILN_NN_NONE, &d));
+        RUN(kiln_nn_moe_gemm_add(now.nn, NULL, &z->t, &copy->t, &b->t, &first->t, &order->t, &w->t,
+                                 1, q ? KILN_NN_RELU : KILN_NN_NONE, &d));
+        for (int64_t i = 0; i < y->n; i++) {
+            real sum = 0, size = 0;
+            for (int j = 0; j < K; j++) {
+                int64_t p = i / N * K + j;
+                struct dot t = dot(x, i / N * C, 1, b, (int64_t)e->v[p] * C * N + i % N, N, C);
+                sum += w->v[p] * (q ? fmaxl(t.sum, 0) : t.sum);
+                size += w->v[p] * t.size;
+            }
+            item(y, i, sum, size, C + 1 + K);
+            item(z, i, sum, size, C + 1 + K);
+        }
     }
 }
 
@@ -290,6 +403,9 @@ static void conv(void)
         struct tens *f = tens(now.t, NORMAL, 3, O, each, 3), *z = tens(now.t, POISON, 3, N, O, OL);
         kiln_nn_conv q = {.groups = groups, .bias = &bias->t};
         RUN(kiln_nn_conv1d(now.nn, NULL, &z->t, &x->t, &f->t, &q, &d));
+        struct tens *act = tens(now.t, POISON, 3, N, O, OL);
+        q.act = acts[depthwise];
+        RUN(kiln_nn_conv1d(now.nn, NULL, &act->t, &x->t, &f->t, &q, &d));
         for (int64_t i = 0; i < z->n; i++) {
             int64_t at = i % OL, o = i / OL % O, n = i / OL / O;
             real sum = 0, size = 0;
@@ -301,6 +417,10 @@ static void conv(void)
                 }
             real want = sum + bias->v[o];
             item_of(z, i, want, size + fabsl(bias->v[o]), each * 3 * size + fabsl(want));
+            part(depthwise ? "silu" : "relu");
+            activate(act, i, want, acts[depthwise], size + fabsl(bias->v[o]),
+                     each * 3 * size + fabsl(want));
+            part("");
         }
     }
 }
@@ -308,14 +428,17 @@ static void conv(void)
 const struct test product_tests[] = {
     {"matmul matmul", "", "u sum", T_ALL, matmul},
     {"gemm gemm", "kiln_nn_gemm", "u sum", T_ALL, gemm},
+    {"gemm gemm", "kiln_nn_gemm", "u sum", T_ALL, gemm_act},
+    {"gemm gemm gemm_split gemm_join", "kiln_nn_gemm", "u sum", T_F32, gemm_precise},
     {"gemm gemm_split gemm_join", "kiln_nn_gemm_split", "u sum", T_ALL, gemm_split},
     {"gemm gemm_grouped", "kiln_nn_gemm_grouped", "u sum", T_ALL, gemm_grouped},
     {"gemm gemm_w4", "kiln_nn_gemm_w4", "u sum", T_ALL, gemm_w4},
     {"gemm_i8 gemm_i8 gemm_i8_scaled", "kiln_nn_gemm_i8", "u terms", T_F32 | T_F16 | T_BF16,
      gemm_i8},
     {"moe moe_route", "kiln_nn_moe_route", "u w", T_ALL, moe_route},
-    {"moe moe_count moe_offsets moe_place moe_gather moe_merge", "kiln_nn_moe_gemm", "u sum", T_ALL,
-     moe_block},
+    {"moe moe_count moe_offsets moe_place moe_gemm moe_gather moe_merge", "kiln_nn_moe_gemm",
+     "u sum", T_ALL, moe_block},
+    {"moe moe_gemm", "kiln_nn_moe_gemm_add", "u sum", T_ALL, moe_add},
     {"conv conv2d conv1d", "kiln_nn_conv2d", "u sum", T_ALL, conv},
     {NULL, NULL, NULL, 0, NULL},
 };

@@ -121,13 +121,13 @@ static void running(void)
             for (int i = 0; i < 6; i++)
                 y[i] = tens(now.a, POISON, 2, rows, cols);
             launch("scan", "cumsum_rows", "BLOCK%i y x", (int64_t)64, y[0], x);
-            launch("scan", "cumsum_reverse", "y x", y[1], x);
-            launch("scan", "cumsum_columns", "y x", y[2], x);
+            RUN(kiln_nn_cumsum(now.nn, NULL, &y[1]->t, &x->t, 1, 1, &d));
+            RUN(kiln_nn_cumsum(now.nn, NULL, &y[2]->t, &x->t, 0, 0, &d));
             RUN(kiln_nn_cumsum(now.nn, NULL, &y[3]->t, &x->t, 0, 1, &d));
             RUN(kiln_nn_cumsum(now.nn, NULL, &y[4]->t, &x->t, 1, 0, &d));
             for (int64_t r = 0; r < rows; r++) {
                 check_scan(y[0], x, r * cols, cols, 1, 64, false, 0);
-                check_scan(y[1], x, r * cols, cols, 1, pow2(cols), true, 0);
+                check_scan(y[1], x, r * cols, cols, 1, pow2(cols < 2048 ? cols : 2048), true, 0);
                 check_scan(y[4], x, r * cols, cols, 1, pow2(cols < 2048 ? cols : 2048), false, 0);
             }
             for (int64_t c = 0; c < cols; c++) {
@@ -145,6 +145,89 @@ static void running(void)
         }
 }
 
+/* kernels/running.kiln: the tree in a tile, that of the tiles, what joins both.  A product counts each
+ * of its factors instead: it is off by each rounding whatever their order is. */
+static real along(int64_t i, int64_t n, int64_t inner)
+{
+    int64_t most = inner == 1 ? 2048 : 64, tile = pow2(n < most ? n : most);
+    int64_t parts = (n + tile - 1) / tile;
+    if (parts == 1)
+        return ceil_log2(tile);
+    return ceil_log2(tile) + 1 + ceil_log2(parts < most ? parts : most) + floorl(i / tile / most);
+}
+
+struct fold {
+    kiln_nn_reduce_op op;
+    const char *name;
+};
+
+static real folded(kiln_nn_reduce_op op, real a, real b)
+{
+    return op == KILN_NN_SUM    ? a + b
+           : op == KILN_NN_PROD ? a * b
+           : op == KILN_NN_MAX  ? fmaxl(a, b)
+                                : fminl(a, b);
+}
+
+/* One line: n places from `from`, step apart; head or NULL. */
+static void check_fold(struct tens *y, const struct tens *x, const struct tens *head,
+                       kiln_nn_reduce_op op, int64_t from, int64_t n, int64_t step, bool reverse)
+{
+    real t = 0, size = 0, factors = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = from + (reverse ? n - 1 - i : i) * step;
+        bool anew = i == 0 || (head && ((const unsigned char *)head->t.data)[at]);
+        t = anew ? x->v[at] : folded(op, t, x->v[at]);
+        size = anew ? fabsl(x->v[at]) : size + fabsl(x->v[at]);
+        factors = anew ? 0 : factors + 1;
+        if (op == KILN_NN_SUM)
+            item(y, at, t, size, along(i, n, step));
+        else if (op == KILN_NN_PROD)
+            item(y, at, t, fabsl(t), factors);
+        else
+            item_exact(y, at, t);
+    }
+}
+
+/* Rows, and columns from the end. */
+static void folds(void)
+{
+    static const int ext[][2] = {{3, 37}, {150, 3}, {2, 3000}, {700, 20}, {1, 9000}};
+    static const struct fold ops[] = {{KILN_NN_SUM, ""},
+                                      {KILN_NN_PROD, "products"},
+                                      {KILN_NN_MAX, "largest"},
+                                      {KILN_NN_MIN, "least"}};
+    for (unsigned s = 0; s < (now.full ? 5 : 3); s++)
+        EACH_KIND
+    for (unsigned o = 0; o < 4; o++)
+        for (int flags = 0; flags < 2; flags++, fresh()) {
+            int rows = ext[s][0], cols = ext[s][1];
+            const kiln_nn_reduce_op op = ops[o].op;
+            bool add = op == KILN_NN_SUM || op == KILN_NN_PROD;
+            if (!now.full && k > 1 && !add)
+                continue;
+            struct tens *x = tens(now.t, op == KILN_NN_PROD ? UNIFORM : kinds[k], 2, rows, cols);
+            struct tens *y = tens(add ? now.a : now.t, POISON, 2, rows, cols),
+                        *z = tens(add ? now.a : now.t, POISON, 2, rows, cols);
+            struct tens *head = flags ? tens(KILN_BOOL, ZERO, 2, rows, cols) : NULL;
+            for (int64_t i = 0; head && i < head->n; i++)
+                ((unsigned char *)head->t.data)[i] = chance() < 0.05;
+            for (int64_t i = 0; op == KILN_NN_PROD && i < x->n; i++) /* neither 0 nor inf */
+                tens_set(x, i, (i % 3 ? 1 : -1) * (0.9L + 0.2L * x->v[i]));
+            size_t need = kiln_nn_running_workspace(now.nn, &x->t, -1),
+                   more = kiln_nn_running_workspace(now.nn, &x->t, 0);
+            RUN(kiln_nn_running(now.nn, NULL, op, &y->t, &x->t, head ? &head->t : NULL, -1, 0,
+                                workspace(need), need, &d));
+            RUN(kiln_nn_running(now.nn, NULL, op, &z->t, &x->t, head ? &head->t : NULL, 0, 1,
+                                workspace(more), more, &d));
+            part(ops[o].name);
+            for (int r = 0; r < rows; r++)
+                check_fold(y, x, head, op, (int64_t)r * cols, cols, 1, false);
+            for (int c = 0; c < cols; c++)
+                check_fold(z, x, head, op, c, rows, cols, true);
+        }
+}
+
 static void segments(void)
 {
     static const int ext[][2] = {{3, 37}, {2, 700}, {2, 3000}};
@@ -152,30 +235,23 @@ static void segments(void)
         EACH_KIND
         {
             int rows = ext[s][0], cols = ext[s][1];
-            if (now.t != KILN_F64) { /* by flags: f32 */
-                struct tens *x = tens(now.t, kinds[k], 2, rows, cols),
-                            *y = tens(KILN_F32, POISON, 2, rows, cols);
-                struct tens *head = tens(KILN_BOOL, ZERO, 2, rows, cols);
-                for (int64_t i = 0; i < head->n; i++)
-                    ((unsigned char *)head->t.data)[i] = chance() < 0.05;
-                RUN(kiln_nn_segmented_flags(now.nn, NULL, &y->t, &x->t, &head->t, &d));
-                real t = 0, size = 0;
-                for (int64_t i = 0; i < x->n; i++) {
-                    if (i % cols == 0 || ((unsigned char *)head->t.data)[i])
-                        t = size = 0;
-                    t += x->v[i];
-                    size += fabsl(x->v[i]);
-                    item(y, i, t, size, ceil_log2(cols));
-                }
-                struct tens *z = tens(now.t, POISON, 2, rows, cols);
-                RUN(kiln_nn_cummax(now.nn, NULL, &z->t, &x->t, &d));
+            struct tens *u = tens(now.t, kinds[k], 2, rows, cols),
+                        *w = tens(now.a, POISON, 2, rows, cols),
+                        *z = tens(now.t, POISON, 2, rows, cols);
+            struct tens *head = tens(KILN_BOOL, ZERO, 2, rows, cols);
+            for (int64_t i = 0; i < head->n; i++)
+                ((unsigned char *)head->t.data)[i] = chance() < 0.05;
+            size_t need = kiln_nn_running_workspace(now.nn, &u->t, -1);
+            void *work = workspace(need);
+            RUN(kiln_nn_segmented_flags(now.nn, NULL, &w->t, &u->t, &head->t, work, need, &d));
+            RUN(kiln_nn_cummax(now.nn, NULL, &z->t, &u->t, work, need, &d));
+            for (int r = 0; r < rows; r++) {
+                part("by flags");
+                check_fold(w, u, head, KILN_NN_SUM, (int64_t)r * cols, cols, 1, false);
                 part("cummax");
-                for (int64_t i = 0; i < x->n; i++) {
-                    t = i % cols ? fmaxl(t, x->v[i]) : x->v[i];
-                    item_exact(z, i, t);
-                }
-                part("");
+                check_fold(z, u, NULL, KILN_NN_MAX, (int64_t)r * cols, cols, 1, false);
             }
+            part("");
             struct tens *x = tens(now.t, kinds[k], 1, rows * cols),
                         *y = tens(now.a, POISON, 1, rows * cols);
             struct tens *first = ints(KILN_I64, 1, 1, 5);
@@ -270,10 +346,10 @@ static void pool(void)
 const struct test sum_tests[] = {
     {"reduce reduce_rows reduce_axis", "kiln_nn_reduce", "u sum", T_ALL, reduce},
     {"rowsum rowsum rowsum_parts rowsum_join rowsum_short", "", "u sum", T_ALL, rowsum},
-    {"scan cumsum_rows cumsum_reverse cumsum_columns cumsum_axis prefix_totals prefix_before prefix_sum",
-     "kiln_nn_cumsum", "u sum", T_ALL, running},
-    {"scan segmented segmented_offsets cummax", "kiln_nn_segmented_flags", "u sum", T_ALL,
-     segments},
+    {"scan cumsum_rows cumsum_axis prefix_totals prefix_before prefix_sum", "kiln_nn_cumsum",
+     "u sum", T_ALL, running},
+    {"scan segmented_offsets", "kiln_nn_segmented_offsets", "u sum", T_ALL, segments},
+    {"running run_totals run_before run_along", "kiln_nn_running", "u sum", T_ALL, folds},
     {"index scatter_add", "kiln_nn_scatter_add", "u sum", T_ALL, scatter_add},
     {"index segment_sum", "kiln_nn_segment_sum", "u sum", T_ALL, segment_sum},
     {"embedding embedding_gradient", "kiln_nn_embedding_gradient", "u sum", T_ALL,
