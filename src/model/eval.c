@@ -343,6 +343,42 @@ static bool reduce(struct mrun *r, kl_val v, struct mval *out)
     return true;
 }
 
+/* Elements of a tile at places that are known; 0 outside. */
+static bool extract(struct mrun *r, kl_val v, struct mval *out)
+{
+    const kl_fn *f = r->f;
+    kl_val av = kl_arg(f, v, 0);
+    const struct kl_type *t = kl_type_of(f, v), *from = kl_type_of(f, av);
+    const struct mval *a = &r->val[av.id];
+    if (!a->known)
+        return false;
+    for (uint32_t d = 0; d < from->rank; d++)
+        if (!kl_model_known(r, kl_arg(f, v, 1 + d)))
+            return false;
+    for (uint32_t i = 0; i < out->n; i++) {
+        uint32_t x[KL_MAX_RANK] = {0}, y[KL_MAX_RANK] = {0}, axis = 0;
+        bool in = true;
+        coordinates(t, i, x);
+        for (uint32_t d = 0; d < from->rank; d++) {
+            int64_t step = kl_access_step(f, v, d), p = kl_model_int(r, kl_arg(f, v, 1 + d));
+            p = kl_model_add(p, step ? kl_model_mul(step, x[axis++]) : 0);
+            in &= p >= 0 && p < from->dim[d];
+            y[d] = (uint32_t)p;
+        }
+        out->v[i] = in ? a->v[number(from, y)] : 0;
+    }
+    return true;
+}
+
+static bool table(struct mrun *r, kl_val v, struct mval *out)
+{
+    const kl_fn *f = r->f;
+    const enum kl_elem e = (enum kl_elem)kl_type_of(f, v)->elem;
+    for (uint32_t i = 0; i < out->n; i++)
+        out->v[i] = kl_canon(e, (uint64_t)f->aux[kl_in(f, v)->attr.aux.at + i]);
+    return true;
+}
+
 static bool one(uint64_t x, struct mval *out)
 {
     for (uint32_t i = 0; i < out->n; i++)
@@ -374,7 +410,9 @@ static bool compute(struct mrun *r, kl_val v, struct mval *out)
     case KL_OP_reduce: return reduce(r, v, out);
     case KL_OP_load: return load(r, v, out);
     case KL_OP_inside: return inside(r, v, out);
-    default: return false; /* folds by a block, extract and so on */
+    case KL_OP_extract: return extract(r, v, out);
+    case KL_OP_table: return table(r, v, out);
+    default: return false; /* folds by a block and so on */
     }
 }
 

@@ -133,6 +133,22 @@ static void end_accesses(struct mrun *r)
     }
 }
 
+/* Tiles of constants, which are no array of the launch. */
+static void end_tables(struct mrun *r)
+{
+    for (uint32_t i = 0; i < r->tr->table.n; i++) {
+        const kl_ptx_table *t = &r->tr->table.v[i];
+        uint64_t n = kl_model_times(r, t->at);
+        const kl_model_traffic all = {n * t->requests, n * t->lanes, n * t->bytes, n * t->units,
+                                      n * t->ideal};
+        kl_model_line *l = kl_model_line_of(r, t->file, t->line);
+        l->exact &= !r->maybe[t->at.id] && !r->unsure_runs[0][t->at.id] &&
+                    !r->unsure_runs[1][t->at.id];
+        kl_model_sum(&l->gload, &all);
+        kl_model_sum(&r->m->gload, &all);
+    }
+}
+
 /* ---- arrays ---- */
 
 static uint64_t set_bits(const uint64_t *w, uint64_t n)
@@ -218,6 +234,7 @@ void kl_model_make(kl_model *m, const kl_model_in *in)
     kl_model_slice(r);
     kl_model_programs(r, in->budget ? in->budget : BUDGET);
     end_accesses(r);
+    end_tables(r);
     kl_model_shared_end(r);
     sort_lines(m);
     end_arrays(r);

@@ -23,6 +23,7 @@ static kl_val see_through(const kl_fn *f, kl_val v)
         case KL_OP_permute:
         case KL_OP_flip:
         case KL_OP_convert:
+        case KL_OP_tf32:
         case KL_OP_bitcast: v = kl_arg(f, v, 0); break;
         default: return v;
         }
@@ -43,6 +44,7 @@ static bool is_pass(const kl_fn *f, kl_val v)
     case KL_OP_gather:
     case KL_OP_cat: return true;
     case KL_OP_convert:
+    case KL_OP_tf32:
     case KL_OP_bitcast: return false;
     default: return (kl_ops[in->op].flags & KL_F_EW) != 0;
     }

@@ -29,7 +29,7 @@ static bool is_special(enum kl_op op)
 static bool is_free(enum kl_op op)
 {
     return op == KL_OP_select || op == KL_OP_convert || op == KL_OP_convert_nan ||
-           op == KL_OP_bitcast || op == KL_OP_neg || op == KL_OP_abs || op == KL_OP_copysign;
+           op == KL_OP_tf32 || op == KL_OP_bitcast || op == KL_OP_neg || op == KL_OP_abs || op == KL_OP_copysign;
 }
 
 static void count(kl_model_work *w, enum kl_elem e, uint64_t n)

@@ -196,6 +196,42 @@ static void unknown(void **state)
     assert_int_equal(m.programs, 64);
 }
 
+/* Trips and places out of tables are no data; what is read of tables counts as loads: each of 3
+ * programs reads both with all lanes, and each of 5 trips a line of x. */
+static void tables(void **state)
+{
+    (void)state;
+    kl_model m;
+    struct making w = {.look = keep, .user = &m};
+    const struct arg a[] = {{"x", KILN_F32, {128}, 0}, {0}};
+    model("constexpr i64 at_[4] = {5, 0, 2, 9}; constexpr i64 trips[3] = {2, 0, 3};\n"
+          "kernel k(i64 n, f32 y[3][32], const f32 x[n]) grid(3) warps(1)\n"
+          "{ i64 p = program_id(0); f32 t[32] = 0;\n"
+          "  for (i64 i = 0; i < trips[p]; i++) t += x[8 * at_[i]:32];\n"
+          "  y[p][:] = t; }",
+          NULL, a, &w);
+    assert_true(m.exact);
+    assert_int_equal(m.doubt.n, 0);
+    assert_int_equal(m.array.n, 2);
+    assert_int_equal(m.gload.bytes, 3 * 2 * 32 * 8 + 5 * 32 * 4);
+    assert_int_equal(m.gload.requests, 3 * 2 + 5);
+}
+
+/* Rounding to tf32 is no operation and no pass: the product alone is. */
+static void rounded(void **state)
+{
+    (void)state;
+    kl_model m;
+    struct making w = {.look = keep, .user = &m};
+    const struct arg a[] = {{"a", KILN_F32, {64, 32}, 0}, {"b", KILN_F32, {32, 64}, 0}, {0}};
+    model("kernel k(i64 M, i64 N, i64 K, f32 c[M][N], const f32 a[M][K], const f32 b[K][N]) grid(1)\n"
+          "{ c[0:64][0:64] = dot(a[0:64][0:32], b[0:32][0:64], .precision = tf32); }",
+          NULL, a, &w);
+    assert_int_equal(m.passes.n, 1);
+    assert_int_equal(m.work.fp32, 2 * 64 * 64 * 32);
+    assert_int_equal(m.work.dot, 2 * 64 * 64 * 32);
+}
+
 struct reuse {
     double a, b;
     uint64_t moved, flops, dot;
@@ -413,6 +449,8 @@ int main(void)
         cmocka_unit_test(passes),
         cmocka_unit_test(looped),
         cmocka_unit_test(unknown),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(rounded),
         cmocka_unit_test(matmul),
         cmocka_unit_test(sampled),
         cmocka_unit_test(other_ways),

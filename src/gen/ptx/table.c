@@ -2,7 +2,7 @@
  *
  * They lie in global memory that the module brings, in the order of the layout's coordinate words:
  * what an axis lacks to a power of two is 0, so a thread's elements are its part of the word and the
- * registers' parts, which are constants.  Constant memory would be read one address at a time. */
+ * registers' parts, which are constants.  A table begins with a sector.  Constant memory would be read one address at a time. */
 #include "gen/ptx/ptx.h"
 
 /* Row-major number of the element at a coordinate word; UINT32_MAX: beyond an axis. */
@@ -34,7 +34,7 @@ void kl_px_table(struct pgen *g, kl_val v)
     enum cls c = kl_px_vcls(g, v);
     uint32_t bytes = kl_px_bytes(c), words = 1u << kl_layout_coord_bits(l);
     opnd name = kl_px_fmt(g, "%s_table%u", g->entry, g->ntable++);
-    kl_putf(&g->data, ".global .align 16 .b%u %s[%u] = {", 8 * bytes, name, words);
+    kl_putf(&g->data, ".global .align 32 .b%u %s[%u] = {", 8 * bytes, name, words);
     for (uint32_t w = 0; w < words; w++) {
         uint32_t at = element(l, w);
         uint64_t x = at == UINT32_MAX ? 0 : (uint64_t)bits[at];
@@ -54,4 +54,5 @@ void kl_px_table(struct pgen *g, kl_val v)
         if (c == CL_P)
             r[i] = kl_px_set(g, CL_P, "setp.ne.u32 $, %s, 0", r[i]);
     }
+    kl_px_trace_table(g, v, l, bytes); /* behind its .loc */
 }

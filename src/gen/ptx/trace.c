@@ -241,6 +241,28 @@ void kl_px_trace_access(struct pgen *g, kl_val v, const kl_layout *l, uint32_t v
                                  file_of(g), g->line}));
 }
 
+/* All lanes read, also beyond an axis. */
+void kl_px_trace_table(struct pgen *g, kl_val v, const kl_layout *l, uint32_t bytes)
+{
+    if (!on(g))
+        return;
+    kl_ptx_table t = {.at = v, .file = file_of(g), .line = g->line};
+    for (uint32_t cta = 0; cta < g->ctas; cta++)
+        for (uint32_t warp = 0; warp < g->warps; warp++)
+            for (uint32_t reg = 0; reg < kl_layout_nreg(l); reg++) {
+                uint64_t addr[32];
+                for (uint32_t i = 0; i < 32; i++)
+                    addr[i] = (uint64_t)kl_layout_at(l, kl_place(reg, i, warp, cta)) * bytes;
+                kl_count k = kl_sectors(addr, UINT32_MAX, bytes);
+                t.requests++;
+                t.lanes += 32;
+                t.bytes += UINT64_C(32) * bytes;
+                t.units += k.units;
+                t.ideal += k.ideal;
+            }
+    kl_push(g->a, &g->tracer->out->table, t);
+}
+
 void kl_px_trace_barrier(struct pgen *g)
 {
     if (!on(g) || !g->at.id)

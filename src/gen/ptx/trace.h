@@ -46,6 +46,15 @@ typedef struct kl_ptx_plan {
     uint8_t chosen;
 } kl_ptx_plan;
 
+/* A tile of constants, which lies in memory from a multiple of 32 bytes on: what one execution reads of
+ * it, by all warps of the program. */
+typedef struct kl_ptx_table {
+    kl_val at;
+    const char *file;
+    uint32_t line;
+    uint64_t requests, lanes, bytes, units, ideal;
+} kl_ptx_table;
+
 typedef struct kl_ptx_barrier {
     kl_val at;
     uint32_t n;
@@ -55,6 +64,7 @@ typedef struct kl_ptx_trace {
     KL_VEC(kl_ptx_access) access;
     KL_VEC(kl_ptx_shared) shared;
     KL_VEC(kl_ptx_plan) plan;
+    KL_VEC(kl_ptx_table) table;
     KL_VEC(kl_ptx_barrier) barrier;
     uint32_t warps, ctas; /* of a program */
 } kl_ptx_trace;
