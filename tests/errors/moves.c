@@ -77,7 +77,7 @@ static void sorted(void)
                     *q = ints(KILN_I32, 1, 2, R, C);
         if (k == 1) /* many that are equal */
             for (int64_t i = 0; i < x->n; i++)
-                tens_set(x, i, floor(chance() * 9) - 4);
+                tens_set(x, i, floorl(chance() * 9) - 4);
         struct tens *v = tens(now.t, POISON, 2, R, K), *p = ints(KILN_I32, 1, 2, R, K);
         struct tens *w = tens(now.t, POISON, 2, R, many), *o = ints(KILN_I32, 1, 2, R, many);
         size_t need = kiln_nn_sort_workspace(now.nn, &x->t);
