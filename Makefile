@@ -1,6 +1,6 @@
 # make [O=dir] [V=1] [DEBUG=1] [SAN=address,undefined] [WERROR=1] [CC=clang]
 # make demo | check | check-random [N= SEED=] | check-kernels | check-ulp | check-build | check-model
-#      | check-occupancy | golden | bench | lint
+#      | check-occupancy | golden | bench | report-example | lint
 # make install [DESTDIR= PREFIX= LIBDIR=] | uninstall | man | completions | clean
 O          ?= build
 PREFIX     ?= /usr/local
@@ -42,7 +42,7 @@ $(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/place.o
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,-soname,$(SO).$(SOVER) -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(O)/$(SO).$(SOVER)
-$(O)/kiln: $(call obj,$(CLISRC)) $(O)/libkiln.a
+$(O)/kiln: $(call obj,$(CLISRC)) $(O)/gen/report_css.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS) -ljansson
 $(O)/%.o: %.c
@@ -64,12 +64,16 @@ $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 $(O)/gen/place.c: tools/ctext.awk src/base/place.h
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/ctext.awk src/base/place.h > $@
-$(O)/gen/embedded.o $(O)/gen/place.o: %.o: %.c
+# The style of the page of kiln report
+$(O)/gen/report_css.c: tools/cssarray.awk src/cli/report.css
+	@mkdir -p $(@D)
+	$(Q)awk -f tools/cssarray.awk src/cli/report.css > $@
+$(O)/gen/embedded.o $(O)/gen/place.o $(O)/gen/report_css.o: %.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- tests ----
 # Each source in tests/unit, api, oom, fuzz and bench/demo is a program of its own.
-$(O)/libcli.a: $(call obj,$(filter-out src/cli/main.c,$(CLISRC)))
+$(O)/libcli.a: $(call obj,$(filter-out src/cli/main.c,$(CLISRC))) $(O)/gen/report_css.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 TESTLIBS  = $(O)/libcli.a $(O)/libkiln.a
@@ -188,6 +192,9 @@ demo:
 $(O)/bench/demo/demo: $(call obj,$(sort $(wildcard bench/demo/*.c))) $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
+# A page of three kernels with times of this CPU: $(O)/report.html
+report-example: $(O)/kiln
+	$(Q)O=$(O) sh tools/report-example.sh
 bench: all $(O)/bench/cpu/kernels
 	python3 bench/cpu/peers.py --build $(O)
 $(O)/bench/cpu/kernels $(O)/bench/cpu/gdn: %: %.o $(O)/libkiln.a
@@ -202,6 +209,6 @@ clean:
 	rm -rf $(O) $(O)-san $(O)-tsan
 
 .PHONY: all clean tests check check-random check-kernels check-ulp check-build check-model check-occupancy golden lint demo \
-        bench
+        bench report-example
 .SECONDARY:
 -include $(shell find $(O) -name '*.d' 2>/dev/null)

@@ -100,6 +100,55 @@ void kl_explain_free(kl_explained *e); /* NULL is fine */
  * KILN_DEVICE_SIM; args with data, which the kernel changes. */
 kiln_status kl_explain_measure(kl_explained *e, kiln_kernel *k, const kiln_arg *args, size_t n,
                                kiln_diags **diags);
+
+/* ---- pictures of tiles (explain_tile.c) ---- */
+
+enum { KL_TILE_SIDE = 16, KL_TILE_WAYS = 3 };
+#define KL_TILE_NOBODY 0xffffffffu
+
+/* The corner of a tile that a picture shows: elements [..., row, column] with all other coordinates
+ * 0.  A tile of one axis is wrapped: row r begins with element r * cols. */
+typedef struct kl_tile_corner {
+    uint32_t rank, dim[4], rows, cols;
+    bool wrapped;
+} kl_tile_corner;
+
+/* Who holds the elements of a tile that an access to an array moves. */
+typedef struct kl_tile_holders {
+    kl_tile_corner corner;
+    kiln_place place;
+    const char *kind, *array; /* "load", "store", "atomic" */
+    const char *layout;       /* as docs/layouts.md prints it */
+    uint32_t vec;             /* elements of one lane's access */
+    bool copies;              /* other places hold the same element, too */
+    uint32_t reg[KL_TILE_SIDE][KL_TILE_SIDE]; /* KL_TILE_NOBODY: no place holds it */
+    uint8_t lane[KL_TILE_SIDE][KL_TILE_SIDE], warp[KL_TILE_SIDE][KL_TILE_SIDE],
+        cta[KL_TILE_SIDE][KL_TILE_SIDE];
+} kl_tile_holders;
+
+/* A change of layout through shared memory, in one of the ways to place elements. */
+typedef struct kl_tile_banks {
+    bool possible, chosen;
+    const char *name;      /* "row-major", "padded", "swizzled" */
+    uint32_t bytes;        /* of shared memory, one round */
+    uint64_t store, load;  /* wavefronts of one execution, all warps */
+    uint32_t word[KL_TILE_SIDE][KL_TILE_SIDE]; /* 4-byte word that the element begins in */
+    uint8_t first[KL_TILE_SIDE][KL_TILE_SIDE]; /* 1: by the first store of warp 0; 2: first load */
+} kl_tile_banks;
+
+typedef struct kl_tile_exchange {
+    kl_tile_corner corner;
+    kiln_place place;
+    uint32_t bytes; /* of an element */
+    const char *from, *to; /* layouts */
+    kl_tile_banks way[KL_TILE_WAYS];
+} kl_tile_exchange;
+
+/* Number i of what the kernel does, in the order of the code; NULL past the end, or without memory.
+ * Those that look like an earlier one are left out.  The result lives as long as e. */
+const kl_tile_holders *kl_explain_holders(kl_explained *e, uint32_t i);
+const kl_tile_exchange *kl_explain_exchange(kl_explained *e, uint32_t i);
+
 /* The first NVIDIA GPU, with the rates that gpu.def has for its name.  false: text says why not.  The
  * strings of *out lie in text. */
 enum { KL_EXPLAIN_TEXT = 2048 };

@@ -34,6 +34,7 @@ if [ "$what" = extra ]; then
     have zsh || need zsh
     have fish || need fish
     have groff || need groff
+    have chromium || need chromium
     have qemu-aarch64 || need qemu-user
     have aarch64-linux-gnu-gcc || need "gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
     have python3 || need python3

@@ -66,6 +66,7 @@ int kl_cmd_check(const struct kl_opts *o);
 int kl_cmd_bench(const struct kl_opts *o);
 int kl_cmd_emit(const struct kl_opts *o);
 int kl_cmd_explain(const struct kl_opts *o);
+int kl_cmd_report(const struct kl_opts *o);
 int kl_cmd_build(const struct kl_opts *o);
 int kl_cmd_test(const struct kl_opts *o);
 int kl_cmd_data(const struct kl_opts *o);

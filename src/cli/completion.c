@@ -33,6 +33,7 @@ static const struct value {
     {"PAGE", WORDS, "text json md", NULL},
     {"GPU", WORDS, "H200 H100 A100 L40S RTX4090 B200 here", NULL},
     {"FROM", WORDS, "auto ptxas driver none", NULL},
+    {"TEXT", NOTHING, NULL, NULL},
     {"HOW", WORDS, "sim", NULL},
     {"WHEN", WORDS, "auto always never", NULL},
     {"ARCH", WORDS, NULL, kl_tool_arch_name},

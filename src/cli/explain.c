@@ -23,6 +23,8 @@ struct explain {
     FILE *f;                  /* text */
     json_t *list;
     unsigned shown;
+    kl_explain_each *each;    /* takes what is found, instead of a page; or NULL */
+    void *user;
 };
 
 /* ---- options ---- */
@@ -213,12 +215,14 @@ static int measure(struct explain *x, const char *name, kl_explained *e)
     return rc;
 }
 
-static int show(struct explain *x, kl_explained *e, kiln_diags *notes)
+static int show(struct explain *x, const struct kl_args *args, kl_explained *e, kiln_diags *notes)
 {
     int rc = x->measure ? measure(x, e->kernel, e) : 0;
     if (rc)
         return rc;
-    if (x->format == JSON) {
+    if (x->each) {
+        rc = x->each(x->user, &x->s, args, e, notes);
+    } else if (x->format == JSON) {
         json_array_append_new(x->list, kl_explain_json(e, notes));
     } else {
         struct kl_page p = {.e = e,
@@ -234,7 +238,7 @@ static int show(struct explain *x, kl_explained *e, kiln_diags *notes)
         kl_page_print(&p);
     }
     x->shown++;
-    return 0;
+    return rc;
 }
 
 /* why: NULL, or where to keep the reason if the launch is not complete; else that is an error. */
@@ -263,7 +267,7 @@ static int one(struct explain *x, kiln_kernel *k, char **why)
         rc = kl_session_fail(&x->s, st, d);
         d = NULL;
     } else {
-        rc = show(x, e, d);
+        rc = show(x, &args, e, d);
     }
     kiln_diags_free(d);
     kl_explain_free(e);
@@ -349,6 +353,16 @@ static int run(struct explain *x)
     return !rc && x->format == JSON ? finish_json(x) : rc;
 }
 
+static void close_all(struct explain *x)
+{
+    json_decref(x->list);
+    kl_session_close(&x->sim);
+    kl_session_close(&x->s);
+    kl_assigns_free(&x->as);
+    free(x->chip_file);
+    free(x->ptxas);
+}
+
 int kl_cmd_explain(const struct kl_opts *o)
 {
     struct explain x = {.o = o};
@@ -363,11 +377,14 @@ int kl_cmd_explain(const struct kl_opts *o)
     if (!rc)
         rc = put_out(&x, text, n);
     free(text);
-    json_decref(x.list);
-    kl_session_close(&x.sim);
-    kl_session_close(&x.s);
-    kl_assigns_free(&x.as);
-    free(x.chip_file);
-    free(x.ptxas);
+    close_all(&x);
+    return rc;
+}
+
+int kl_explain_source(const struct kl_opts *o, kl_explain_each *each, void *user)
+{
+    struct explain x = {.o = o, .each = each, .user = user};
+    int rc = run(&x);
+    close_all(&x);
     return rc;
 }

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "cli/args.h"
 #include "cli/cli.h"
 #include "explain.h"
 
@@ -18,6 +19,12 @@ struct kl_page {
 void kl_page_print(struct kl_page *p);
 
 json_t *kl_explain_json(const kl_explained *e, const kiln_diags *notes);
+
+/* The same for another command (`kiln report`): o->arg[0] is FILE[:KERNEL], the rest its values, and
+ * each kernel that is explained is handed to each.  0, or an exit code with its message printed. */
+typedef int kl_explain_each(void *user, struct kl_session *s, const struct kl_args *args,
+                            kl_explained *e, const kiln_diags *notes);
+int kl_explain_source(const struct kl_opts *o, kl_explain_each *each, void *user);
 
 /* The name of a narrow access's cause, and of an access's direction. */
 const char *kl_narrow_text(unsigned narrow);

@@ -9,7 +9,6 @@
 #include "gen/ptx/trace.h"
 
 #include "gen/ptx/ptx.h"
-#include "layout/convert.h"
 
 struct tracer {
     kl_ptx_trace *out;
@@ -379,13 +378,14 @@ void kl_px_trace_plan(struct pgen *g, const kl_conv *c, uint32_t max_bytes)
                      .chosen = c->shared.swizzle == KL_SWZ_PLAIN ? KL_PTX_PLAIN
                                : c->shared.swizzle == KL_SWZ_PAD ? KL_PTX_PADDED
                                                                  : KL_PTX_SWIZZLED};
-    kl_conv *other = kl_new(g->a, kl_conv);
     for (uint32_t i = 0; i < KL_PTX_NHOW; i++) {
+        kl_conv *other = kl_new(g->a, kl_conv);
         kl_conv_plan(other, &c->src, &c->dst, c->bytes, max_bytes, flags[i] | KL_CONV_NO_SHUFFLE);
         if (other->kind != KL_CONV_SHARED)
             continue;
         p.st[i] = waves(&other->shared.st, g->ctas);
         p.ld[i] = waves(&other->shared.ld, g->ctas);
+        p.way[i] = other;
     }
     kl_push(g->a, &g->tracer->out->plan, p);
     g->tracer->plan = g->tracer->out->plan.n;

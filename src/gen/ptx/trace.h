@@ -11,7 +11,7 @@
 #define KL_PTX_TRACE_H
 
 #include "ir/ir.h"
-#include "layout/layout.h"
+#include "layout/convert.h"
 
 typedef struct kl_ptx_access {
     kl_val at;
@@ -43,6 +43,7 @@ enum { KL_PTX_PLAIN, KL_PTX_PADDED, KL_PTX_SWIZZLED, KL_PTX_NHOW };
 typedef struct kl_ptx_plan {
     kl_val at;
     uint64_t st[KL_PTX_NHOW], ld[KL_PTX_NHOW];
+    const kl_conv *way[KL_PTX_NHOW]; /* NULL: not possible that way */
     uint8_t chosen;
 } kl_ptx_plan;
 

@@ -1,0 +1,148 @@
+/* report_in.c - files that `kiln report` reads: reports of explain, bench and check, and tuned
+ * constants. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+/* JSON without the blanks between its parts: numbers and strings stay as they were written. */
+static char *compact(const char *s)
+{
+    char *out = kl_xalloc(strlen(s) + 1);
+    size_t n = 0;
+    for (bool text = false; *s; s++) {
+        if (text && *s == '\\' && s[1]) {
+            out[n++] = *s++;
+        } else if (*s == '"') {
+            text = !text;
+        } else if (!text && strchr(" \t\r\n", *s)) {
+            continue;
+        }
+        out[n++] = *s;
+    }
+    return out;
+}
+
+static struct kl_rep_input *add(struct kl_rep *r, enum kl_report_kind kind, const char *name,
+                                char *raw, json_t *root)
+{
+    r->in = kl_xgrow(r->in, sizeof *r->in, r->nin);
+    struct kl_rep_input *in = &r->in[r->nin++];
+    *in = (struct kl_rep_input){kind, kl_xstrndup(name, strlen(name)), raw, root};
+    return in;
+}
+
+/* ---- tuned constants: `kiln-tune 1`, then paragraphs of KEY WORDS that begin with kernel ---- */
+
+static void set_line(json_t *list, const char *s, size_t n)
+{
+    size_t k = strcspn(s, " \t\n"), to = n;
+    k = k < n ? k : n;
+    char key[32];
+    snprintf(key, sizeof key, "%.*s", (int)(k < 31 ? k : 31), s);
+    const char *v = s + k;
+    while (v < s + n && (*v == ' ' || *v == '\t'))
+        v++;
+    while (to > (size_t)(v - s) && strchr(" \t\r", s[to - 1]))
+        to--;
+    if (strcmp(key, "kernel") == 0)
+        json_array_append_new(list, json_object());
+    json_t *o = json_array_get(list, json_array_size(list) - 1);
+    char *value = kl_xstrndup(v, to - (size_t)(v - s));
+    json_t *text = json_string(value);
+    json_object_set_new(o, key, text ? text : json_string("?"));
+    free(value);
+}
+
+static bool read_tune(struct kl_rep *r, const char *name, const char *text, struct kl_msg *m)
+{
+    json_t *list = json_array();
+    const char *s = text + strcspn(text, "\n");
+    while (*s) {
+        s += *s == '\n';
+        size_t n = strcspn(s, "\n"), skip = strspn(s, " \t\r");
+        skip = skip < n ? skip : n;
+        if (skip < n && s[skip] != '#') {
+            if (!json_array_size(list) && strncmp(s + skip, "kernel", 6) != 0) {
+                json_decref(list);
+                return kl_msg(m, KL_RC_USAGE, "%s: a line before the first `kernel`", name);
+            }
+            set_line(list, s + skip, n - skip);
+        }
+        s += n;
+    }
+    char *raw = json_dumps(list, JSON_COMPACT);
+    add(r, KL_REP_TUNE, name, kl_xprintf("%s", raw ? raw : "[]"), list);
+    free(raw);
+    return true;
+}
+
+/* ---- JSON ---- */
+
+static void add_kernels(struct kl_rep *r, json_t *root)
+{
+    json_t *o;
+    size_t i;
+    json_array_foreach(json_object_get(root, "kernels"), i, o)
+    {
+        r->k = kl_xgrow(r->k, sizeof *r->k, r->nk);
+        r->k[r->nk++] = (struct kl_rep_kernel){.j = json_incref(o)};
+    }
+}
+
+bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, struct kl_msg *m)
+{
+    static const struct { const char *schema; enum kl_report_kind kind; } schemas[] = {
+        {"kiln.explain/1", KL_REP_EXPLAIN}, {"kiln.bench/1", KL_REP_BENCH},
+        {"kiln.check/1", KL_REP_CHECK}};
+    json_error_t e;
+    if (strncmp(text, "kiln-tune ", 10) == 0)
+        return read_tune(r, name, text, m);
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
+    if (!root)
+        return kl_msg(m, KL_RC_USAGE, "%s:%d: %s; a report reads JSON of explain, bench and check, and "
+                                      "the file of tune",
+                      name, e.line, e.text);
+    const char *schema = kl_jstr(root, "schema");
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(schema, schemas[i].schema) == 0) {
+            add(r, schemas[i].kind, name, compact(text), root);
+            if (schemas[i].kind == KL_REP_EXPLAIN)
+                add_kernels(r, root);
+            return true;
+        }
+    kl_msg(m, KL_RC_USAGE, "%s: its schema is `%.60s`; there are kiln.explain/1, kiln.bench/1 and kiln.check/1",
+           name, schema);
+    json_decref(root);
+    return false;
+}
+
+bool kl_rep_read(struct kl_rep *r, const char *path, struct kl_msg *m)
+{
+    size_t n;
+    char *text = kl_read_file(path, &n, m);
+    if (!text)
+        return false;
+    bool ok = kl_rep_add(r, path, text, n, m);
+    free(text);
+    return ok;
+}
+
+void kl_rep_free(struct kl_rep *r)
+{
+    for (size_t i = 0; i < r->nin; i++) {
+        free(r->in[i].name);
+        free(r->in[i].raw);
+        json_decref(r->in[i].root);
+    }
+    for (size_t i = 0; i < r->nk; i++) {
+        free(r->k[i].source);
+        free(r->k[i].ptx);
+        free(r->k[i].c);
+        json_decref(r->k[i].j);
+        json_decref(r->k[i].tiles);
+    }
+    free(r->in);
+    free(r->k);
+    *r = (struct kl_rep){0};
+}

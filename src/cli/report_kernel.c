@@ -1,0 +1,273 @@
+/* report_kernel.c - the section of one kernel: what it needs, what it moves, notes, listings. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/report.h"
+#include "explain.h"
+
+static void pair(FILE *f, const char *name, const char *value, const char *from)
+{
+    kl_html(f, "<div><dt>%s</dt><dd>%s", name, value);
+    if (*from)
+        kl_html(f, " <small>%s</small>", from);
+    fputs("</dd></div>\n", f);
+}
+
+static void figure(FILE *f, const char *name, double v, const char *unit, const char *from)
+{
+    char buf[32], text[64];
+    if (!isfinite(v))
+        return;
+    snprintf(text, sizeof text, "%s%s", kl_rep_num(v, buf), unit);
+    pair(f, name, text, from);
+}
+
+static void bytes(FILE *f, const char *name, double v, const char *from)
+{
+    char buf[32];
+    if (isfinite(v))
+        pair(f, name, kl_explain_bytes(v, buf), from);
+}
+
+/* "at most 56: 9 blocks": the next rung that lets more blocks in. */
+static void step_up(FILE *f, const json_t *k)
+{
+    const json_t *rungs = kl_jat(k, "ladder", "registers"), *o;
+    double have = kl_jnum(json_object_get(k, "registers"), "registers");
+    size_t i;
+    char text[80] = "";
+    json_array_foreach(rungs, i, o) if (kl_jnum(o, "to") < have)
+        snprintf(text, sizeof text, "at most %lld registers: %lld blocks", kl_jint(o, "to"),
+                 kl_jint(o, "blocks"));
+    if (*text)
+        pair(f, "next step up", text, "");
+}
+
+static void occupancy(FILE *f, const json_t *k)
+{
+    const json_t *o = json_object_get(k, "occupancy"), *w = json_object_get(k, "waves"), *by;
+    char text[200], a[32];
+    size_t i, n;
+    if (!json_is_object(o)) {
+        pair(f, "occupancy", "unknown: no registers", "");
+        return;
+    }
+    snprintf(text, sizeof text, "%s%%: %lld block%s, %lld of %lld warps",
+             kl_rep_num(kl_jnum(o, "share") * 100, a), kl_jint(o, "blocks"),
+             kl_jint(o, "blocks") == 1 ? "" : "s",
+             kl_jint(o, "warps"), kl_jint(o, "warps_most"));
+    pair(f, "occupancy", text, "");
+    n = 0;
+    json_array_foreach(json_object_get(o, "limited_by"), i, by)
+        if (n < 120 && json_string_value(by))
+            n += (size_t)snprintf(text + n, 80, "%s%.60s", n ? ", " : "", json_string_value(by));
+    if (n)
+        pair(f, "limited by", text, "");
+    step_up(f, k);
+    if (json_is_object(w)) {
+        snprintf(text, sizeof text, "%s of %lld blocks", kl_rep_num(kl_jnum(w, "waves"), a),
+                 kl_jint(w, "blocks_per_wave"));
+        pair(f, "waves", text, "");
+        if (kl_jint(w, "full") > 0)
+            figure(f, "tail costs at most", kl_jnum(w, "tail_most") * 100, "%", "");
+    }
+}
+
+static void registers(FILE *f, const json_t *k)
+{
+    const json_t *r = json_object_get(k, "registers");
+    const char *from = kl_jstr(r, "from");
+    if (*from) {
+        figure(f, "registers a thread", kl_jnum(r, "registers"), "", from);
+        double spill = kl_jnum(r, "spill_store_bytes") + kl_jnum(r, "spill_load_bytes");
+        figure(f, "spilled a thread", spill, " B", from);
+    } else {
+        pair(f, "registers", "unknown", kl_jstr(r, "why"));
+    }
+}
+
+static void floors(FILE *f, const json_t *k)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(json_object_get(k, "floors"), i, o)
+    {
+        char ms[32], from[120], name[80], g[32];
+        snprintf(name, sizeof name, "floor, %.40s", kl_jstr(o, "from"));
+        snprintf(from, sizeof from, "at %s GB/s", kl_rep_num(kl_jnum(o, "gbs"), g));
+        pair(f, name, kl_rep_ms(kl_jnum(o, "us") / 1000, ms), from);
+    }
+}
+
+static void card(FILE *f, const struct kl_rep *r, const json_t *k)
+{
+    const json_t *g = json_object_get(k, "gpu"), *m = json_object_get(k, "model"), *row;
+    char text[200], a[32];
+    fputs("<dl class=\"card\">\n", f);
+    snprintf(text, sizeof text, "%s × %lld threads", kl_rep_num(kl_jnum(k, "blocks"), a),
+             kl_jint(k, "threads"));
+    pair(f, "blocks", text, "");
+    if (json_is_object(g)) {
+        snprintf(text, sizeof text, "%.60s, %lld SMs", kl_jstr(g, "name"),
+                 kl_jint(g, "sms"));
+        pair(f, "GPU", text, kl_jstr(g, "label"));
+    }
+    bytes(f, "must move", kl_jnum(k, "moved_bytes"), "each byte once");
+    figure(f, "work", kl_jnum(k, "flop") * 1e-6, " MFLOP", "");
+    figure(f, "intensity", kl_jnum(k, "intensity"), " FLOP/B", "");
+    const char *bound = kl_jstr(json_object_get(k, "roofline"), "bound");
+    if (*bound)
+        pair(f, "bound by", bound, "");
+    figure(f, "as separate passes", kl_jnum(json_object_get(m, "passes"), "ratio"),
+           "× the bytes", "traffic, not speed");
+    floors(f, k);
+    row = kl_rep_row(r, k, "cuda");
+    if (row) {
+        double ms = kl_jnum(json_object_get(row, "cold"), "median");
+        pair(f, "measured, cold", kl_rep_ms(ms, a), kl_jstr(row, "device"));
+    }
+    registers(f, k);
+    bytes(f, "shared memory a block",
+          kl_jnum(json_object_get(k, "shared"), "static_bytes") +
+              kl_jnum(json_object_get(k, "shared"), "dynamic_bytes"),
+          "");
+    occupancy(f, k);
+    fputs("</dl>\n", f);
+}
+
+/* ---- arrays ---- */
+
+static void shape(FILE *f, const json_t *v)
+{
+    size_t i;
+    const json_t *o;
+    json_array_foreach(v, i, o)
+        kl_html(f, "%s%lld", i ? "×" : "", (long long)json_number_value(o));
+}
+
+static const json_t *named(const json_t *list, const char *name)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(list, i, o) if (strcmp(kl_jstr(o, "name"), name) == 0) return o;
+    return NULL;
+}
+
+static void size_cell(FILE *f, double v)
+{
+    char buf[32];
+    if (isfinite(v) && v > 0)
+        kl_html(f, "<td class=\"n\">%s</td>", kl_explain_bytes(v, buf));
+    else
+        fputs("<td class=\"n dim\">–</td>", f);
+}
+
+static void arrays(FILE *f, const json_t *k)
+{
+    const json_t *traffic = kl_jat(k, "model", "arrays"), *o;
+    size_t i;
+    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Arrays\"><table><thead><tr><th scope=\"col\">array"
+          "</th><th scope=\"col\">type and shape</th><th scope=\"col\" class=\"n\">size</th><th scope=\"col\" class=\"n\">"
+          "read</th><th scope=\"col\" class=\"n\">written</th><th scope=\"col\" class=\"n\">each byte read</th></tr>"
+          "</thead><tbody>\n",
+          f);
+    json_array_foreach(json_object_get(k, "arrays"), i, o)
+    {
+        const json_t *t = named(traffic, kl_jstr(o, "name"));
+        double reuse = kl_jnum(t, "reuse");
+        kl_html(f, "<tr><th scope=\"row\">%s</th><td>%s[", kl_jstr(o, "name"), kl_jstr(o, "type"));
+        shape(f, json_object_get(o, "shape"));
+        fputs("]</td>", f);
+        size_cell(f, kl_jnum(o, "bytes"));
+        size_cell(f, kl_jnum(t, "read_bytes"));
+        size_cell(f, kl_jnum(t, "written_bytes"));
+        kl_html_num(f, reuse, "×");
+        fputs("</tr>\n", f);
+    }
+    fputs("</tbody></table></div>\n", f);
+}
+
+/* ---- notes without a line, doubts ---- */
+
+static void doubts(FILE *f, const json_t *k)
+{
+    const json_t *list = kl_jat(k, "model", "unknown"), *o;
+    size_t i;
+    if (!json_array_size(list))
+        return;
+    fputs("<h3>Unknown</h3><ul class=\"plain\">\n", f);
+    json_array_foreach(list, i, o) kl_html(f, "<li>line %lld: %s <span class=\"dim\">(%s times)</span></li>\n",
+                                           kl_jint(o, "line"), kl_jstr(o, "text"),
+                                           kl_rep_num(kl_jnum(o, "count"), (char[32]){0}));
+    fputs("</ul>\n", f);
+}
+
+/* ---- listings ---- */
+
+static size_t lines_in(const char *s, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++)
+        k += s[i] == '\n';
+    return k;
+}
+
+static void listing(FILE *f, const char *what, const char *how, const char *s, size_t most)
+{
+    size_t n = s ? strlen(s) : 0, shown = n;
+    if (!n)
+        return;
+    if (shown > most) {
+        shown = most;
+        while (shown && s[shown - 1] != '\n')
+            shown--;
+    }
+    unsigned all = (unsigned)lines_in(s, n), left = all - (unsigned)lines_in(s, shown);
+    kl_html(f, "<details class=\"code\"><summary>%s, %u lines%s</summary>\n"
+               "<pre tabindex=\"0\" role=\"group\" aria-label=\"%s\">",
+            what, all, shown < n ? ", shortened" : "", what);
+    kl_html_text(f, s, shown);
+    fputs("</pre>\n", f);
+    if (shown < n)
+        kl_html(f, "<p class=\"warn\">%u of %u lines are left out, so that the page stays below %d bytes. "
+                   "<code>kiln emit --stage %s</code> prints all of them.</p>\n",
+                left, all, KL_REP_MOST, how);
+    fputs("</details>\n", f);
+}
+
+static void constants(FILE *f, const json_t *k)
+{
+    const json_t *facts = json_object_get(k, "facts");
+    json_t *o;
+    const char *name;
+    kl_html(f, "<p class=\"dim\">%s:%lld, %s, PTX %s", kl_jstr(k, "file"), kl_jint(k, "line"),
+            kl_jstr(k, "arch"), kl_jstr(k, "ptx"));
+    json_object_foreach(json_object_get(k, "constants"), name, o)
+        kl_html(f, ", %s = %s", name, json_string_value(o));
+    if (json_is_true(json_object_get(facts, "v16")))
+        fputs(", multiples of 16 bytes", f);
+    if (json_is_true(json_object_get(facts, "i32")))
+        fputs(", 32-bit offsets", f);
+    if (json_is_false(kl_jat(k, "model", "exact")))
+        fputs(", <span class=\"warn\">not exact</span>", f);
+    fputs("</p>\n", f);
+}
+
+void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i)
+{
+    const struct kl_rep_kernel *k = &r->k[i];
+    char id[32];
+    snprintf(id, sizeof id, "k%u", (unsigned)i + 1);
+    kl_html(f, "<section id=\"%s\"><h2>%s</h2>\n", id, kl_jstr(k->j, "kernel"));
+    constants(f, k->j);
+    card(f, r, k->j);
+    arrays(f, k->j);
+    kl_rep_source_table(f, k, id);
+    doubts(f, k->j);
+    kl_rep_ladder(f, k->j, id);
+    if (k->tiles)
+        kl_rep_tiles(f, k->tiles, id);
+    listing(f, "PTX", "ptx", k->ptx, r->listing);
+    listing(f, "C for the CPU", "c", k->c, r->listing);
+    fputs("</section>\n", f);
+}

@@ -1,0 +1,243 @@
+/* report_lines.c - the annotated source: what each line asks of memory, and the notes below it. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+#include "explain.h"
+
+struct view {
+    FILE *f;
+    const json_t *k, *lines, *notes;
+    const char *file;
+    const char *source; /* NULL: only lines that the report quotes are known */
+};
+
+static bool in_file(const struct view *v, const json_t *o)
+{
+    return strcmp(kl_jstr(o, "file"), v->file) == 0;
+}
+
+static const json_t *line_at(const struct view *v, long long line)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(v->lines, i, o)
+        if (in_file(v, o) && kl_jint(o, "line") == line) return o;
+    return NULL;
+}
+
+/* Text of a line as some access or note quotes it; NULL: none does. */
+static const char *quoted(const json_t *list, const char *file, long long line)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(list, i, o)
+    {
+        const json_t *p = json_object_get(o, "place");
+        if (kl_jint(p, "line") == line && strcmp(kl_jstr(p, "file"), file) == 0)
+            return kl_jstr(p, "source");
+    }
+    return NULL;
+}
+
+static const char *any_quoted(const struct view *v, const char *file, long long line)
+{
+    const char *s = quoted(kl_jat(v->k, "model", "accesses"), file, line);
+    s = s ? s : quoted(kl_jat(v->k, "model", "shared"), file, line);
+    return s ? s : quoted(v->notes, file, line);
+}
+
+/* units a request / ideal of a traffic; nothing where there is none. */
+static void ratio(FILE *f, const json_t *a, const json_t *b)
+{
+    double n = kl_jnum(a, "requests") + (b ? kl_jnum(b, "requests") : 0);
+    double units = kl_jnum(a, "units") + (b ? kl_jnum(b, "units") : 0);
+    double ideal = kl_jnum(a, "ideal") + (b ? kl_jnum(b, "ideal") : 0);
+    char x[32], y[32];
+    if (!(n > 0)) {
+        fputs("<td></td>", f);
+        return;
+    }
+    const char *cls = units >= 2 * ideal ? "bad" : units > 1.33 * ideal ? "warn" : "";
+    kl_html(f, "<td class=\"n\"><span class=\"%s\">%s</span><span class=\"dim\">/%s</span></td>", cls,
+            kl_rep_num(round(units / n * 100) / 100, x), kl_rep_num(round(ideal / n * 100) / 100, y));
+}
+
+static void cells(const struct view *v, const json_t *l)
+{
+    char buf[32];
+    if (!l) {
+        fputs("<td></td><td></td><td></td><td></td>", v->f);
+        return;
+    }
+    const json_t *load = json_object_get(l, "global_load"), *store = json_object_get(l, "global_store");
+    ratio(v->f, load, NULL);
+    ratio(v->f, store, json_object_get(l, "atomic"));
+    ratio(v->f, json_object_get(l, "shared_load"), json_object_get(l, "shared_store"));
+    double bytes = kl_jnum(load, "bytes") + kl_jnum(store, "bytes");
+    if (bytes > 0)
+        kl_html(v->f, "<td class=\"n\">%s%s</td>", json_is_true(json_object_get(l, "exact")) ? "" : "~",
+                kl_explain_bytes(bytes, buf));
+    else
+        fputs("<td></td>", v->f);
+}
+
+static void note(FILE *f, const json_t *d)
+{
+    const json_t *o;
+    size_t i;
+    kl_html(f, "<tr class=\"note\"><td></td><td colspan=\"5\"><p><b class=\"%s\">%s</b> %s</p>",
+            strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn", kl_jstr(d, "code"),
+            kl_jstr(d, "text"));
+    json_array_foreach(json_object_get(d, "notes"), i, o)
+        kl_html(f, "<p>%s</p>", kl_jstr(o, "text"));
+    o = json_object_get(d, "fix");
+    if (json_is_object(o))
+        kl_html(f, "<p>fix: <code>%s</code></p>", kl_jstr(o, "text"));
+    fputs("</td></tr>\n", f);
+}
+
+/* Notes whose place is that line of that file; line 0: those of other files or of none. */
+static void notes_at(const struct view *v, const char *file, long long line)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(v->notes, i, o)
+    {
+        const json_t *p = json_object_get(o, "place");
+        if (kl_jint(p, "line") == line && strcmp(kl_jstr(p, "file"), file) == 0)
+            note(v->f, o);
+    }
+}
+
+static void row(const struct view *v, const char *file, long long line, const char *s, size_t n,
+                const json_t *l)
+{
+    kl_html(v->f, "<tr class=\"%s\"><th scope=\"row\" class=\"n\">%lld</th>", l ? "hot" : "", line);
+    cells(v, l);
+    fputs("<td class=\"src\">", v->f);
+    kl_html_text(v->f, s, n);
+    fputs("</td></tr>\n", v->f);
+    notes_at(v, file, line);
+}
+
+/* The last line that has to be seen: of an access or a note, or the brace that closes the kernel. */
+static long long last_line(const struct view *v)
+{
+    long long last = kl_jint(v->k, "line");
+    const json_t *o;
+    size_t i;
+    json_array_foreach(v->lines, i, o) if (in_file(v, o) && kl_jint(o, "line") > last)
+        last = kl_jint(o, "line");
+    json_array_foreach(v->notes, i, o)
+    {
+        const json_t *p = json_object_get(o, "place");
+        if (in_file(v, p) && kl_jint(p, "line") > last)
+            last = kl_jint(p, "line");
+    }
+    return last;
+}
+
+static void from_source(const struct view *v)
+{
+    long long first = kl_jint(v->k, "line"), last = last_line(v), line = 1;
+    bool closed = false;
+    for (const char *s = v->source; *s; line++) {
+        size_t n = strcspn(s, "\n");
+        const json_t *l = line_at(v, line);
+        bool body = line >= first && !(closed && line > last);
+        if (body || l)
+            row(v, v->file, line, s, n, l);
+        closed |= line >= first && *s == '}';
+        s += n + (s[n] == '\n');
+    }
+}
+
+static int by_line(const void *a, const void *b)
+{
+    const long long *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Without the source: each line that is quoted or has notes. */
+static void from_quotes(const struct view *v)
+{
+    size_t n = 0, i;
+    const json_t *o;
+    long long *line = kl_xalloc((json_array_size(v->lines) + json_array_size(v->notes) + 1) *
+                                sizeof *line);
+    json_array_foreach(v->lines, i, o) if (in_file(v, o)) line[n++] = kl_jint(o, "line");
+    json_array_foreach(v->notes, i, o) if (in_file(v, json_object_get(o, "place")))
+        line[n++] = kl_jint(json_object_get(o, "place"), "line");
+    qsort(line, n, sizeof *line, by_line);
+    for (i = 0; i < n; i++) {
+        const char *s = any_quoted(v, v->file, line[i]);
+        if (i && line[i] == line[i - 1])
+            continue;
+        row(v, v->file, line[i], s ? s : "", s ? strlen(s) : 0, line_at(v, line[i]));
+    }
+    free(line);
+}
+
+/* Lines of files that the kernel includes. */
+static void other_files(const struct view *v)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(v->lines, i, o)
+    {
+        const char *file = kl_jstr(o, "file");
+        long long line = kl_jint(o, "line");
+        if (!*file || in_file(v, o))
+            continue;
+        const char *s = any_quoted(v, file, line);
+        kl_html(v->f, "<tr class=\"hot\"><th scope=\"row\" class=\"n\">%s:%lld</th>", file, line);
+        cells(v, o);
+        kl_html(v->f, "<td class=\"src\">%s</td></tr>\n", s ? s : "");
+        notes_at(v, file, line);
+    }
+}
+
+/* Notes that no row above has shown. */
+static void without_line(const struct view *v)
+{
+    const json_t *o;
+    size_t i;
+    json_array_foreach(v->notes, i, o)
+    {
+        const json_t *p = json_object_get(o, "place");
+        bool shown = json_is_object(p) && in_file(v, p);
+        const json_t *l;
+        size_t k;
+        json_array_foreach(v->lines, k, l)
+            shown |= json_is_object(p) && !strcmp(kl_jstr(l, "file"), kl_jstr(p, "file")) &&
+                     kl_jnum(l, "line") == kl_jnum(p, "line");
+        if (!shown)
+            note(v->f, o);
+    }
+}
+
+void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
+{
+    struct view v = {.f = f, .k = k->j, .lines = kl_jat(k->j, "model", "lines"),
+                     .notes = json_object_get(k->j, "notes"), .file = kl_jstr(k->j, "file"),
+                     .source = k->source};
+    size_t n = json_array_size(v.notes);
+    kl_html(f, "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">%u note%s. Sectors of 32 bytes a request and "
+               "wavefronts a request, as they are / at best; bytes asked for.%s</p>\n",
+            id, (unsigned)n, n == 1 ? "" : "s",
+            k->source ? "" : " The source is not in the report: lines that it quotes.");
+    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Annotated source\"><table class=\"code\"><thead><tr>"
+          "<th scope=\"col\" class=\"n\">line</th><th scope=\"col\" class=\"n\">loads</th><th scope=\"col\" class=\"n\">stores</th>"
+          "<th scope=\"col\" class=\"n\">shared</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">source</th></tr>"
+          "</thead><tbody>\n",
+          f);
+    if (k->source)
+        from_source(&v);
+    else
+        from_quotes(&v);
+    other_files(&v);
+    without_line(&v);
+    fputs("</tbody></table></div>\n", f);
+}

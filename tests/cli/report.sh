@@ -1,0 +1,49 @@
+# kiln report: pages of sources and files; what is wrong with an argument; the same bytes twice.
+cp "$SRC/tests/explain/bad/conflict.kiln" .
+cat >k.kiln <<'K'
+// <img src=x onerror=alert(1)> </script><!--
+kernel scale(i64 n, type T = f32, T y[n], const T x[n], constexpr i64 B = 512) grid(cdiv(n, B))
+{
+    i64 i = program_id(0) * B;
+    y[i:B] = 2 * x[i:B]; // <img src=x onerror=alert(1)> </pre></td> & "'
+}
+K
+cp k.kiln '<img src=x onerror=alert(1)>.kiln'
+cat >bench.json <<'J'
+{"schema": "kiln.bench/1", "devices": [{"device": "cuda", "name": "NVIDIA H200", "driver": 12080, "copy_gbs": [4100.5, 4200.5]}],
+ "rows": [{"kernel": "scale/f32", "shape": "4096", "point": "n=4096", "device": "cuda", "cold": {"median": 0.0125, "ci": [0.012, 0.013]},
+           "bytes": 32768, "gbs": 2600.0, "copy_gbs": 4200.5},
+          {"kernel": "scale/f32", "shape": "8192", "point": "n=8192", "device": "cuda", "cold": {"median": 0.0135}, "bytes": 65536, "gbs": 2700}]}
+J
+k() { echo "\$ kiln report $*"; "$KILN" report "$@" 2>&1; echo "rc $?"; }
+k
+k x=4:f32
+k k.kiln
+k k.kiln x=4:q -o a.html
+k missing.json
+k k.kiln x=4096:f32 --bench k.kiln
+echo '{"schema": "kiln.run/1"}' >other.json
+k other.json -o a.html
+k k.kiln x=4096:f32 -o missing/a.html
+ls a.html 2>/dev/null
+r() { "$KILN" report "$@" --registers none --gpu H200; }
+# a page of two sources with values of their own, and of times; hostile text
+r './<img src=x onerror=alert(1)>.kiln' x=4096:f16 conflict.kiln -D B=32 x=256x256:f32 --bench bench.json -o a.html
+r './<img src=x onerror=alert(1)>.kiln' x=4096:f16 conflict.kiln -D B=32 x=256x256:f32 --bench bench.json >b.html
+cmp a.html b.html && echo same
+for s in '<img' '<script>' 'http-equiv' 'src="' 'url(' ' on[a-z]*="'; do grep -c "$s" a.html; done | tr '\n' ' '; echo
+grep -c '<script type="application/json" id="data-[123]">' a.html
+grep -o 'T = f16\|B = 32\|<details class="code"><summary>[A-Za-z ]*\|banks of shared memory</b>: [0-9]* wavefronts to store, [0-9]* to load\|figcaption>Roofline of [A-Z0-9a-z]*' a.html
+# the notes stand below the line that they are about
+r conflict.kiln x=256x256:f32 --no-swizzle | grep -A2 'src">.*trans(x' | sed 's/<[^>]*>/ /g' | grep -o 'K2203.*request, [0-9]* would do'
+# files: what explain says is on the page, with the measured time of the row that moves the same bytes
+"$KILN" explain k.kiln x=4096:f32 --gpu H200 --registers none --format json -o e.json
+"$KILN" check k.kiln x='rand(64,f32)' --format json >c.json
+printf 'kiln-tune 1\n\nkernel scale\n    device cuda\n    use B=256\n' >t.tune
+"$KILN" report e.json c.json bench.json t.tune --date 2026-01-31 --commit abc --title 'A & B' -o f.html
+grep -o '^<title>[^<]*</title>\|<dt>\(date\|commit\)</dt><dd>[^<]*\|<td>B=256</td>\|class="good">clean\|measured, cold</dt><dd>[^<]*' f.html | sed 's/<[^>]*>/ /g'
+grep -c 'The source is not in the report' f.html
+# JSON comes out as it went in, but for blanks
+sed -n 's/.*<script[^>]*id="data-3">\(.*\)<\/script>.*/\1/p' f.html >got
+tr -d ' \n' <bench.json | sed 's/NVIDIAH200/NVIDIA H200/' >want; echo >>want
+cmp got want && echo "as it went in"
