@@ -97,7 +97,8 @@ int kl_cmd_report(const struct kl_opts *o)
                        .date = kl_opt(o, KL_OPT_report_date),
                        .commit = kl_opt(o, KL_OPT_report_commit)};
     if (!o->narg && !kl_opt_given(o, KL_OPT_report_bench))
-        return kl_usage(o, "kiln report needs a source with values, or JSON of explain, bench or check");
+        return kl_usage(
+            o, "kiln report needs a source with values, or JSON of explain, bench or check");
     int rc = read_all(&r, o);
     if (!rc)
         rc = put_out(&r, kl_opt(o, KL_OPT_report_output));

@@ -52,15 +52,16 @@ void kl_rep_free(struct kl_rep *r);
 
 /* ---- parts of the page ---- */
 
-void kl_rep_kernels(FILE *f, const struct kl_rep *r);                  /* report_page.c: the table */
-void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i);         /* report_kernel.c */
-void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id); /* report_lines.c */
-void kl_rep_ladder(FILE *f, const json_t *k, const char *id);          /* report_ladder.c */
-void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id);       /* report_tile.c */
-void kl_rep_roofs(FILE *f, const struct kl_rep *r);                    /* report_roof.c */
+void kl_rep_kernels(FILE *f, const struct kl_rep *r);          /* report_page.c: the table */
+void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i); /* report_kernel.c */
+void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k,
+                         const char *id);                                  /* report_lines.c */
+void kl_rep_ladder(FILE *f, const json_t *k, const char *id);              /* report_ladder.c */
+void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id);           /* report_tile.c */
+void kl_rep_roofs(FILE *f, const struct kl_rep *r);                        /* report_roof.c */
 void kl_rep_bench(FILE *f, const struct kl_rep_input *in, const char *id); /* report_bench.c */
-void kl_rep_sweeps(FILE *f, const json_t *root, const char *id);       /* report_sweep.c */
-void kl_rep_check(FILE *f, const struct kl_rep *r);                    /* report_check.c */
+void kl_rep_sweeps(FILE *f, const json_t *root, const char *id);           /* report_sweep.c */
+void kl_rep_check(FILE *f, const struct kl_rep *r);                        /* report_check.c */
 void kl_rep_tune(FILE *f, const struct kl_rep *r);
 
 /* The row of a benchmark that timed this kernel on that many bytes; device: how its name begins. */
@@ -74,6 +75,13 @@ void kl_html_text(FILE *f, const char *s, size_t n);
 /* JSON inside <script>: no `<` remains, and it means the same. */
 void kl_html_json(FILE *f, const char *s);
 
+/* A table that scrolls by itself: "#line|source" has a column of numbers and one of text. */
+void kl_table_begin(FILE *f, const char *cls, const char *label, const char *columns);
+void kl_table_end(FILE *f);
+/* The same behind a chart, folded in. */
+void kl_figures_begin(FILE *f, const char *columns);
+void kl_figures_end(FILE *f);
+
 /* A cell with a figure: <td class=n>; NAN and negative: a dash. */
 void kl_html_num(FILE *f, double v, const char *unit);
 void kl_html_share(FILE *f, double v); /* the same in percent */
@@ -83,8 +91,8 @@ const char *kl_rep_num(double v, char buf[32]); /* "12,345", "0.0132" */
 
 /* ---- JSON (report_html.c) ---- */
 
-double kl_jnum(const json_t *o, const char *key);      /* NAN: none */
-long long kl_jint(const json_t *o, const char *key);   /* 0: none, or far too large */
+double kl_jnum(const json_t *o, const char *key);    /* NAN: none */
+long long kl_jint(const json_t *o, const char *key); /* 0: none, or far too large */
 bool kl_rep_drawable(double v); /* positive, and of a size that a chart can show */
 const char *kl_jstr(const json_t *o, const char *key); /* "": none */
 /* kl_jat(o, "model", "global_load"): NULL where one is missing. */
@@ -104,7 +112,9 @@ struct kl_plot {
     FILE *f;
     struct kl_axis x, y;
     double w, h, left, right, top, bottom;
-    struct { double x0, y0, x1, y1; } box[KL_PLOT_BOXES];
+    struct {
+        double x0, y0, x1, y1;
+    } box[KL_PLOT_BOXES];
     unsigned nbox;
 };
 

@@ -27,7 +27,7 @@ static void versus(FILE *f, const json_t *v)
     kl_html(f, "<td class=\"n\">%.2f× <span class=\"%s\">%s</span></td>", ratio, cls, state);
 }
 
-static void row(FILE *f, const json_t *r, unsigned columns)
+static void row(FILE *f, const json_t *r)
 {
     char a[32];
     const json_t *cold = json_object_get(r, "cold"), *warm = json_object_get(r, "warm");
@@ -37,7 +37,7 @@ static void row(FILE *f, const json_t *r, unsigned columns)
             kl_jstr(r, "kernel"), *setting ? " " : "", setting, kl_jstr(r, "shape"),
             kl_jstr(r, "point"), kl_jstr(r, "device"));
     if (!first) {
-        kl_html(f, "<td colspan=\"%u\" class=\"%s\">%s: %s</td></tr>\n", columns,
+        kl_html(f, "<td colspan=\"12\" class=\"%s\">%s: %s</td></tr>\n",
                 json_is_true(json_object_get(r, "failed")) ? "bad" : "dim",
                 json_is_true(json_object_get(r, "failed")) ? "failed" : "not measured",
                 kl_jstr(r, "note"));
@@ -63,7 +63,8 @@ static void range(FILE *f, const char *what, const json_t *v)
 {
     char a[32], b[32];
     if (json_array_size(v) == 2)
-        kl_html(f, ", %s %s to %s GB/s", what, kl_rep_num(json_number_value(json_array_get(v, 0)), a),
+        kl_html(f, ", %s %s to %s GB/s", what,
+                kl_rep_num(json_number_value(json_array_get(v, 0)), a),
                 kl_rep_num(json_number_value(json_array_get(v, 1)), b));
 }
 
@@ -100,7 +101,8 @@ static void remarks(FILE *f, const json_t *rows, const json_t *notes)
         bool said = !*check;
         for (size_t k = 0; k < i && !said; k++) {
             const json_t *p = json_array_get(rows, k);
-            said = !strcmp(kl_jstr(p, "check"), check) && !strcmp(kl_jstr(p, "kernel"), kl_jstr(o, "kernel"));
+            said = !strcmp(kl_jstr(p, "check"), check) &&
+                   !strcmp(kl_jstr(p, "kernel"), kl_jstr(o, "kernel"));
         }
         if (!said)
             kl_html(f, "<li>checked: %s: %s</li>\n", kl_jstr(o, "kernel"), check);
@@ -111,26 +113,20 @@ static void remarks(FILE *f, const json_t *rows, const json_t *notes)
 
 void kl_rep_bench(FILE *f, const struct kl_rep_input *in, const char *id)
 {
-    static const char *const head[] = {"kernel", "shape", "at", "device", "cold", "95% interval",
-                                       "noise", "n", "GB/s", "of copy", "of read", "GFLOP/s",
-                                       "warm", "launch", "vs", "baseline"};
-    enum { COLUMNS = sizeof head / sizeof *head };
+    static const char columns[] = "kernel|shape|at|device|#cold|#95% interval|#noise|#n|#GB/s|#of "
+                                  "copy|#of read|#GFLOP/s|#warm|#launch|#vs|#baseline";
     const json_t *rows = json_object_get(in->root, "rows"), *o;
     size_t i;
     kl_html(f, "<section id=\"%s\"><h2>Measured: %s</h2>\n<ul class=\"plain\">\n", id, in->name);
     json_array_foreach(json_object_get(in->root, "devices"), i, o) device(f, o);
-    kl_html(f, "</ul>\n<p class=\"dim\">kiln %s, build %s. Medians; bytes: each array once as it is read and "
-               "written; ceilings are measured beside the case.</p>\n",
+    kl_html(f,
+            "</ul>\n<p class=\"dim\">kiln %s, build %s. Medians; bytes: each array once as it is "
+            "read and written; ceilings are measured beside the case.</p>\n",
             kl_jstr(in->root, "kiln"), kl_jstr(in->root, "build"));
     kl_rep_sweeps(f, in->root, id);
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Measured rows\">"
-          "<table><thead><tr>",
-          f);
-    for (i = 0; i < COLUMNS; i++)
-        kl_html(f, "<th scope=\"col\" class=\"%s\">%s</th>", i > 3 ? "n" : "", head[i]);
-    fputs("</tr></thead><tbody>\n", f);
-    json_array_foreach(rows, i, o) row(f, o, COLUMNS - 4);
-    fputs("</tbody></table></div>\n", f);
+    kl_table_begin(f, "", "Measured rows", columns);
+    json_array_foreach(rows, i, o) row(f, o);
+    kl_table_end(f);
     remarks(f, rows, json_object_get(in->root, "notes"));
     fputs("</section>\n", f);
 }

@@ -8,13 +8,13 @@ static void finding(FILE *f, const json_t *d)
 {
     const json_t *p = json_object_get(d, "place"), *o;
     size_t i;
-    kl_html(f, "<li><b class=\"%s\">%s</b> %s", strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn",
-            kl_jstr(d, "code"), kl_jstr(d, "text"));
+    kl_html(f, "<li><b class=\"%s\">%s</b> %s",
+            strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn", kl_jstr(d, "code"),
+            kl_jstr(d, "text"));
     if (json_is_object(p))
         kl_html(f, "<br><span class=\"dim\">%s:%lld</span> <code>%s</code>", kl_jstr(p, "file"),
                 kl_jint(p, "line"), kl_jstr(p, "source") + strspn(kl_jstr(p, "source"), " \t"));
-    json_array_foreach(json_object_get(d, "notes"), i, o)
-        kl_html(f, "<br>%s", kl_jstr(o, "text"));
+    json_array_foreach(json_object_get(d, "notes"), i, o) kl_html(f, "<br>%s", kl_jstr(o, "text"));
     fputs("</li>\n", f);
 }
 
@@ -23,9 +23,9 @@ static void check(FILE *f, const json_t *j)
     const json_t *list = json_object_get(j, "diagnostics"), *o;
     size_t i, n = json_array_size(list);
     bool clean = strcmp(kl_jstr(j, "status"), "clean") == 0;
-    kl_html(f, "<p><b>%s</b>%s%s: <span class=\"%s\">%s</span>, %u diagnostic%s", kl_jstr(j, "file"),
-            *kl_jstr(j, "kernel") ? ", kernel " : "", kl_jstr(j, "kernel"), clean ? "good" : "bad",
-            kl_jstr(j, "status"), (unsigned)n, n == 1 ? "" : "s");
+    kl_html(f, "<p><b>%s</b>%s%s: <span class=\"%s\">%s</span>, %u diagnostic%s",
+            kl_jstr(j, "file"), *kl_jstr(j, "kernel") ? ", kernel " : "", kl_jstr(j, "kernel"),
+            clean ? "good" : "bad", kl_jstr(j, "status"), (unsigned)n, n == 1 ? "" : "s");
     json_array_foreach(json_object_get(j, "checks"), i, o)
         kl_html(f, "%s%s", i ? ", " : ". Checked: ", json_string_value(o));
     fputs(".</p>\n", f);
@@ -59,15 +59,10 @@ void kl_rep_check(FILE *f, const struct kl_rep *r)
 void kl_rep_tune(FILE *f, const struct kl_rep *r)
 {
     static const char *const keys[] = {"device", "when", "use", "ms"};
-    static const char *const head[] = {"device", "shapes and types", "chosen", "ms"};
     if (!any(r, KL_REP_TUNE))
         return;
-    fputs("<section id=\"tune\"><h2>Tuned</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
-          "aria-label=\"Tuned constants\"><table><thead><tr><th scope=\"col\">kernel</th>",
-          f);
-    for (size_t i = 0; i < 4; i++)
-        kl_html(f, "<th scope=\"col\">%s</th>", head[i]);
-    fputs("</tr></thead><tbody>\n", f);
+    fputs("<section id=\"tune\"><h2>Tuned</h2>\n", f);
+    kl_table_begin(f, "", "Tuned constants", "kernel|device|shapes and types|chosen|ms");
     for (size_t i = 0; i < r->nin; i++) {
         const json_t *o;
         size_t k;
@@ -81,5 +76,6 @@ void kl_rep_tune(FILE *f, const struct kl_rep *r)
             fputs("</tr>\n", f);
         }
     }
-    fputs("</tbody></table></div></section>\n", f);
+    kl_table_end(f);
+    fputs("</section>\n", f);
 }

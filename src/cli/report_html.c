@@ -75,7 +75,7 @@ void kl_html(FILE *f, const char *fmt, ...)
             s = s ? s : "";
             kl_html_text(f, s, strlen(s));
             break;
-        /* the formats are those of this folder, and checked at each call */
+            /* the formats are those of this folder, and checked at each call */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         case 'd':
@@ -103,6 +103,42 @@ void kl_html_json(FILE *f, const char *s)
             fputs("\\u003c", f);
         else
             fputc(*s, f);
+}
+
+/* ---- tables ---- */
+
+void kl_table_begin(FILE *f, const char *cls, const char *label, const char *columns)
+{
+    kl_html(f,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table "
+            "class=\"%s\"><thead><tr>",
+            label, cls);
+    for (const char *s = columns; *s; s += *s == '|') {
+        bool number = *s == '#';
+        size_t n = strcspn(s += number, "|");
+        kl_html(f, "<th scope=\"col\" class=\"%s\">", number ? "n" : "");
+        kl_html_text(f, s, n);
+        fputs("</th>", f);
+        s += n;
+    }
+    fputs("</tr></thead><tbody>\n", f);
+}
+
+void kl_table_end(FILE *f)
+{
+    fputs("</tbody></table></div>\n", f);
+}
+
+void kl_figures_begin(FILE *f, const char *columns)
+{
+    fputs("<details class=\"data\"><summary>Figures of this chart</summary>\n", f);
+    kl_table_begin(f, "", "Figures", columns);
+}
+
+void kl_figures_end(FILE *f)
+{
+    kl_table_end(f);
+    fputs("</details>\n", f);
 }
 
 /* ---- figures ---- */

@@ -92,17 +92,21 @@ static void add_kernels(struct kl_rep *r, json_t *root)
 
 bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, struct kl_msg *m)
 {
-    static const struct { const char *schema; enum kl_report_kind kind; } schemas[] = {
-        {"kiln.explain/1", KL_REP_EXPLAIN}, {"kiln.bench/1", KL_REP_BENCH},
-        {"kiln.check/1", KL_REP_CHECK}};
+    static const struct {
+        const char *schema;
+        enum kl_report_kind kind;
+    } schemas[] = {{"kiln.explain/1", KL_REP_EXPLAIN},
+                   {"kiln.bench/1", KL_REP_BENCH},
+                   {"kiln.check/1", KL_REP_CHECK}};
     json_error_t e;
     if (strncmp(text, "kiln-tune ", 10) == 0)
         return read_tune(r, name, text, m);
     json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
     if (!root)
-        return kl_msg(m, KL_RC_USAGE, "%s:%d: %s; a report reads JSON of explain, bench and check, and "
-                                      "the file of tune",
-                      name, e.line, e.text);
+        return kl_msg(
+            m, KL_RC_USAGE,
+            "%s:%d: %s; a report reads JSON of explain, bench and check, and the file of tune",
+            name, e.line, e.text);
     const char *schema = kl_jstr(root, "schema");
     for (size_t i = 0; i < 3; i++)
         if (strcmp(schema, schemas[i].schema) == 0) {
@@ -111,7 +115,8 @@ bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, 
                 add_kernels(r, root);
             return true;
         }
-    kl_msg(m, KL_RC_USAGE, "%s: its schema is `%.60s`; there are kiln.explain/1, kiln.bench/1 and kiln.check/1",
+    kl_msg(m, KL_RC_USAGE,
+           "%s: its schema is `%.60s`; there are kiln.explain/1, kiln.bench/1 and kiln.check/1",
            name, schema);
     json_decref(root);
     return false;

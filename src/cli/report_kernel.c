@@ -54,13 +54,12 @@ static void occupancy(FILE *f, const json_t *k)
     }
     snprintf(text, sizeof text, "%s%%: %lld block%s, %lld of %lld warps",
              kl_rep_num(kl_jnum(o, "share") * 100, a), kl_jint(o, "blocks"),
-             kl_jint(o, "blocks") == 1 ? "" : "s",
-             kl_jint(o, "warps"), kl_jint(o, "warps_most"));
+             kl_jint(o, "blocks") == 1 ? "" : "s", kl_jint(o, "warps"), kl_jint(o, "warps_most"));
     pair(f, "occupancy", text, "");
     n = 0;
-    json_array_foreach(json_object_get(o, "limited_by"), i, by)
-        if (n < 120 && json_string_value(by))
-            n += (size_t)snprintf(text + n, 80, "%s%.60s", n ? ", " : "", json_string_value(by));
+    json_array_foreach(json_object_get(o, "limited_by"), i,
+                       by) if (n < 120 && json_string_value(by)) n +=
+        (size_t)snprintf(text + n, 80, "%s%.60s", n ? ", " : "", json_string_value(by));
     if (n)
         pair(f, "limited by", text, "");
     step_up(f, k);
@@ -108,8 +107,7 @@ static void card(FILE *f, const struct kl_rep *r, const json_t *k)
              kl_jint(k, "threads"));
     pair(f, "blocks", text, "");
     if (json_is_object(g)) {
-        snprintf(text, sizeof text, "%.60s, %lld SMs", kl_jstr(g, "name"),
-                 kl_jint(g, "sms"));
+        snprintf(text, sizeof text, "%.60s, %lld SMs", kl_jstr(g, "name"), kl_jint(g, "sms"));
         pair(f, "GPU", text, kl_jstr(g, "label"));
     }
     bytes(f, "must move", kl_jnum(k, "moved_bytes"), "each byte once");
@@ -118,8 +116,8 @@ static void card(FILE *f, const struct kl_rep *r, const json_t *k)
     const char *bound = kl_jstr(json_object_get(k, "roofline"), "bound");
     if (*bound)
         pair(f, "bound by", bound, "");
-    figure(f, "as separate passes", kl_jnum(json_object_get(m, "passes"), "ratio"),
-           "× the bytes", "traffic, not speed");
+    figure(f, "as separate passes", kl_jnum(json_object_get(m, "passes"), "ratio"), "× the bytes",
+           "traffic, not speed");
     floors(f, k);
     row = kl_rep_row(r, k, "cuda");
     if (row) {
@@ -142,7 +140,7 @@ static void shape(FILE *f, const json_t *v)
     size_t i;
     const json_t *o;
     json_array_foreach(v, i, o)
-        kl_html(f, "%s%lld", i ? "×" : "", (long long)json_number_value(o));
+        kl_html(f, "%s%lld", i ? "×" : "", (long long)json_integer_value(o));
 }
 
 static const json_t *named(const json_t *list, const char *name)
@@ -166,11 +164,7 @@ static void arrays(FILE *f, const json_t *k)
 {
     const json_t *traffic = kl_jat(k, "model", "arrays"), *o;
     size_t i;
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Arrays\"><table><thead><tr><th scope=\"col\">array"
-          "</th><th scope=\"col\">type and shape</th><th scope=\"col\" class=\"n\">size</th><th scope=\"col\" class=\"n\">"
-          "read</th><th scope=\"col\" class=\"n\">written</th><th scope=\"col\" class=\"n\">each byte read</th></tr>"
-          "</thead><tbody>\n",
-          f);
+    kl_table_begin(f, "", "Arrays", "array|type and shape|#size|#read|#written|#each byte read");
     json_array_foreach(json_object_get(k, "arrays"), i, o)
     {
         const json_t *t = named(traffic, kl_jstr(o, "name"));
@@ -184,7 +178,7 @@ static void arrays(FILE *f, const json_t *k)
         kl_html_num(f, reuse, "×");
         fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n", f);
+    kl_table_end(f);
 }
 
 /* ---- notes without a line, doubts ---- */
@@ -196,9 +190,9 @@ static void doubts(FILE *f, const json_t *k)
     if (!json_array_size(list))
         return;
     fputs("<h3>Unknown</h3><ul class=\"plain\">\n", f);
-    json_array_foreach(list, i, o) kl_html(f, "<li>line %lld: %s <span class=\"dim\">(%s times)</span></li>\n",
-                                           kl_jint(o, "line"), kl_jstr(o, "text"),
-                                           kl_rep_num(kl_jnum(o, "count"), (char[32]){0}));
+    json_array_foreach(list, i, o) kl_html(
+        f, "<li>line %lld: %s <span class=\"dim\">(%s times)</span></li>\n", kl_jint(o, "line"),
+        kl_jstr(o, "text"), kl_rep_num(kl_jnum(o, "count"), (char[32]){0}));
     fputs("</ul>\n", f);
 }
 
@@ -223,14 +217,16 @@ static void listing(FILE *f, const char *what, const char *how, const char *s, s
             shown--;
     }
     unsigned all = (unsigned)lines_in(s, n), left = all - (unsigned)lines_in(s, shown);
-    kl_html(f, "<details class=\"code\"><summary>%s, %u lines%s</summary>\n"
-               "<pre tabindex=\"0\" role=\"group\" aria-label=\"%s\">",
+    kl_html(f,
+            "<details class=\"code\"><summary>%s, %u lines%s</summary>\n"
+            "<pre tabindex=\"0\" role=\"group\" aria-label=\"%s\">",
             what, all, shown < n ? ", shortened" : "", what);
     kl_html_text(f, s, shown);
     fputs("</pre>\n", f);
     if (shown < n)
-        kl_html(f, "<p class=\"warn\">%u of %u lines are left out, so that the page stays below %d bytes. "
-                   "<code>kiln emit --stage %s</code> prints all of them.</p>\n",
+        kl_html(f,
+                "<p class=\"warn\">%u of %u lines are left out, so that the page stays below %d "
+                "bytes. <code>kiln emit --stage %s</code> prints all of them.</p>\n",
                 left, all, KL_REP_MOST, how);
     fputs("</details>\n", f);
 }

@@ -53,8 +53,8 @@ static void steps(struct kl_plot *p, const json_t *rungs, const struct kind *t, 
         if (i)
             kl_plot_avoid(p, x - 1, before, x + 1, y);
         before = y;
-        kl_html(p->f, "%c%.1f %.1fH%.1f", i ? 'L' : 'M',
-                x, y, kl_plot_x(p, fmin(p->x.hi, (kl_jnum(o, "to") + 1) / t->unit)));
+        kl_html(p->f, "%c%.1f %.1fH%.1f", i ? 'L' : 'M', x, y,
+                kl_plot_x(p, fmin(p->x.hi, (kl_jnum(o, "to") + 1) / t->unit)));
         kl_plot_avoid(p, x, y, kl_plot_x(p, fmin(p->x.hi, (kl_jnum(o, "to") + 1) / t->unit)), y);
     }
     fputs("\"/>\n", p->f);
@@ -64,19 +64,20 @@ static void table(FILE *f, const json_t *rungs, const struct kind *t, double war
 {
     const json_t *o;
     size_t i;
-    char a[32], b[32];
-    kl_html(f, "<details class=\"data\"><summary>Figures of this chart</summary><div class=\"scroll\" tabindex=\"0\" "
-               "role=\"group\" aria-label=\"Figures\"><table><thead><tr><th scope=\"col\">%s</th>"
-               "<th scope=\"col\" class=\"n\">blocks</th><th scope=\"col\" class=\"n\">occupancy</th></tr></thead><tbody>\n",
-            t->label);
+    char a[32], b[32], columns[100];
+    snprintf(columns, sizeof columns, "%s|#blocks|#occupancy", t->label);
+    kl_figures_begin(f, columns);
     json_array_foreach(rungs, i, o) kl_html(
-        f, "<tr><th scope=\"row\">%s to %s</th><td class=\"n\">%lld</td><td class=\"n\">%.1f%%</td></tr>\n",
+        f,
+        "<tr><th scope=\"row\">%s to %s</th><td class=\"n\">%lld</td><td "
+        "class=\"n\">%.1f%%</td></tr>\n",
         kl_rep_num(kl_jnum(o, "from") / t->unit, a), kl_rep_num(kl_jnum(o, "to") / t->unit, b),
         kl_jint(o, "blocks"), share_of(o, warps, most));
-    fputs("</tbody></table></div></details>\n", f);
+    kl_figures_end(f);
 }
 
-static void draw(FILE *f, const json_t *k, const struct kind *t, const json_t *rungs, const char *id)
+static void draw(FILE *f, const json_t *k, const struct kind *t, const json_t *rungs,
+                 const char *id)
 {
     const json_t *occ = json_object_get(k, "occupancy");
     double warps = kl_jnum(k, "warps"), most = kl_jnum(occ, "warps_most"), now = now_at(k, t);
@@ -89,12 +90,14 @@ static void draw(FILE *f, const json_t *k, const struct kind *t, const json_t *r
     p.y = (struct kl_axis){0, 100, false, "occupancy, %"};
     snprintf(chart, sizeof chart, "%s-%s", id, t->key);
     kl_html(f, "<figure><figcaption>%s</figcaption>\n", t->title);
-    kl_plot_begin(&p, f, chart, t->title, "Steps: how much of a multiprocessor's warps fit. The mark is the "
-                                          "kernel. The figures stand in the table behind the chart.");
+    kl_plot_begin(&p, f, chart, t->title,
+                  "Steps: how much of a multiprocessor's warps fit. The mark is the kernel. The "
+                  "figures stand in the table behind the chart.");
     steps(&p, rungs, t, warps, most);
     double share = kl_jnum(occ, "share") * 100;
     if (now >= 0 && now < 1e9 && share >= 0 && share <= 100) {
-        snprintf(tip, sizeof tip, "now: %s, %s%%", kl_rep_num(now / t->unit, a), kl_rep_num(share, b));
+        snprintf(tip, sizeof tip, "now: %s, %s%%", kl_rep_num(now / t->unit, a),
+                 kl_rep_num(share, b));
         kl_plot_mark(&p, now / t->unit, share, 1, false, tip);
         kl_plot_label(&p, kl_plot_x(&p, now / t->unit), kl_plot_y(&p, share), 1, tip);
     }
@@ -111,19 +114,20 @@ static void threads(FILE *f, const json_t *k, const json_t *rungs)
     size_t i;
     if (!sound(rungs, 1, most))
         return;
-    fputs("<figure><figcaption>Occupancy over threads a block, all else the same</figcaption>\n<table><thead><tr>"
-          "<th scope=\"col\" class=\"n\">threads</th><th scope=\"col\" class=\"n\">blocks</th>"
-          "<th scope=\"col\" class=\"n\">occupancy</th></tr></thead><tbody>\n",
+    fputs("<figure><figcaption>Occupancy over threads a block, all else the same</figcaption>\n",
           f);
+    kl_table_begin(f, "", "Occupancy over threads", "#threads|#blocks|#occupancy");
     json_array_foreach(rungs, i, o)
     {
         double t = kl_jnum(o, "to"), warps = ceil(t / 32);
-        kl_html(f, "<tr class=\"%s\"><th scope=\"row\" class=\"n\">%lld</th><td class=\"n\">%lld</td>"
-                   "<td class=\"n\">%.1f%%</td></tr>\n",
-                t == kl_jnum(k, "threads") ? "hot" : "", kl_jint(o, "to"),
-                kl_jint(o, "blocks"), share_of(o, warps, most));
+        kl_html(f,
+                "<tr class=\"%s\"><th scope=\"row\" class=\"n\">%lld</th><td "
+                "class=\"n\">%lld</td><td class=\"n\">%.1f%%</td></tr>\n",
+                t == kl_jnum(k, "threads") ? "hot" : "", kl_jint(o, "to"), kl_jint(o, "blocks"),
+                share_of(o, warps, most));
     }
-    fputs("</tbody></table></figure>\n", f);
+    kl_table_end(f);
+    fputs("</figure>\n", f);
 }
 
 void kl_rep_ladder(FILE *f, const json_t *k, const char *id)

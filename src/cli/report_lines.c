@@ -22,8 +22,7 @@ static const json_t *line_at(const struct view *v, long long line)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(v->lines, i, o)
-        if (in_file(v, o) && kl_jint(o, "line") == line) return o;
+    json_array_foreach(v->lines, i, o) if (in_file(v, o) && kl_jint(o, "line") == line) return o;
     return NULL;
 }
 
@@ -60,8 +59,9 @@ static void ratio(FILE *f, const json_t *a, const json_t *b)
         return;
     }
     const char *cls = units >= 2 * ideal ? "bad" : units > 1.33 * ideal ? "warn" : "";
-    kl_html(f, "<td class=\"n\"><span class=\"%s\">%s</span><span class=\"dim\">/%s</span></td>", cls,
-            kl_rep_num(round(units / n * 100) / 100, x), kl_rep_num(round(ideal / n * 100) / 100, y));
+    kl_html(f, "<td class=\"n\"><span class=\"%s\">%s</span><span class=\"dim\">/%s</span></td>",
+            cls, kl_rep_num(round(units / n * 100) / 100, x),
+            kl_rep_num(round(ideal / n * 100) / 100, y));
 }
 
 static void cells(const struct view *v, const json_t *l)
@@ -71,14 +71,15 @@ static void cells(const struct view *v, const json_t *l)
         fputs("<td></td><td></td><td></td><td></td>", v->f);
         return;
     }
-    const json_t *load = json_object_get(l, "global_load"), *store = json_object_get(l, "global_store");
+    const json_t *load = json_object_get(l, "global_load"),
+                 *store = json_object_get(l, "global_store");
     ratio(v->f, load, NULL);
     ratio(v->f, store, json_object_get(l, "atomic"));
     ratio(v->f, json_object_get(l, "shared_load"), json_object_get(l, "shared_store"));
     double bytes = kl_jnum(load, "bytes") + kl_jnum(store, "bytes");
     if (bytes > 0)
-        kl_html(v->f, "<td class=\"n\">%s%s</td>", json_is_true(json_object_get(l, "exact")) ? "" : "~",
-                kl_explain_bytes(bytes, buf));
+        kl_html(v->f, "<td class=\"n\">%s%s</td>",
+                json_is_true(json_object_get(l, "exact")) ? "" : "~", kl_explain_bytes(bytes, buf));
     else
         fputs("<td></td>", v->f);
 }
@@ -128,8 +129,8 @@ static long long last_line(const struct view *v)
     long long last = kl_jint(v->k, "line");
     const json_t *o;
     size_t i;
-    json_array_foreach(v->lines, i, o) if (in_file(v, o) && kl_jint(o, "line") > last)
-        last = kl_jint(o, "line");
+    json_array_foreach(v->lines, i, o) if (in_file(v, o) && kl_jint(o, "line") > last) last =
+        kl_jint(o, "line");
     json_array_foreach(v->notes, i, o)
     {
         const json_t *p = json_object_get(o, "place");
@@ -165,11 +166,11 @@ static void from_quotes(const struct view *v)
 {
     size_t n = 0, i;
     const json_t *o;
-    long long *line = kl_xalloc((json_array_size(v->lines) + json_array_size(v->notes) + 1) *
-                                sizeof *line);
+    long long *line =
+        kl_xalloc((json_array_size(v->lines) + json_array_size(v->notes) + 1) * sizeof *line);
     json_array_foreach(v->lines, i, o) if (in_file(v, o)) line[n++] = kl_jint(o, "line");
-    json_array_foreach(v->notes, i, o) if (in_file(v, json_object_get(o, "place")))
-        line[n++] = kl_jint(json_object_get(o, "place"), "line");
+    json_array_foreach(v->notes, i, o) if (in_file(v, json_object_get(o, "place"))) line[n++] =
+        kl_jint(json_object_get(o, "place"), "line");
     qsort(line, n, sizeof *line, by_line);
     for (i = 0; i < n; i++) {
         const char *s = any_quoted(v, v->file, line[i]);
@@ -210,9 +211,9 @@ static void without_line(const struct view *v)
         bool shown = json_is_object(p) && in_file(v, p);
         const json_t *l;
         size_t k;
-        json_array_foreach(v->lines, k, l)
-            shown |= json_is_object(p) && !strcmp(kl_jstr(l, "file"), kl_jstr(p, "file")) &&
-                     kl_jnum(l, "line") == kl_jnum(p, "line");
+        json_array_foreach(v->lines, k, l) shown |=
+            json_is_object(p) && !strcmp(kl_jstr(l, "file"), kl_jstr(p, "file")) &&
+            kl_jnum(l, "line") == kl_jnum(p, "line");
         if (!shown)
             note(v->f, o);
     }
@@ -220,24 +221,24 @@ static void without_line(const struct view *v)
 
 void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
 {
-    struct view v = {.f = f, .k = k->j, .lines = kl_jat(k->j, "model", "lines"),
-                     .notes = json_object_get(k->j, "notes"), .file = kl_jstr(k->j, "file"),
+    struct view v = {.f = f,
+                     .k = k->j,
+                     .lines = kl_jat(k->j, "model", "lines"),
+                     .notes = json_object_get(k->j, "notes"),
+                     .file = kl_jstr(k->j, "file"),
                      .source = k->source};
     size_t n = json_array_size(v.notes);
-    kl_html(f, "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">%u note%s. Sectors of 32 bytes a request and "
-               "wavefronts a request, as they are / at best; bytes asked for.%s</p>\n",
+    kl_html(f,
+            "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">%u note%s. Sectors of 32 bytes a "
+            "request and wavefronts a request, as they are / at best; bytes asked for.%s</p>\n",
             id, (unsigned)n, n == 1 ? "" : "s",
             k->source ? "" : " The source is not in the report: lines that it quotes.");
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Annotated source\"><table class=\"code\"><thead><tr>"
-          "<th scope=\"col\" class=\"n\">line</th><th scope=\"col\" class=\"n\">loads</th><th scope=\"col\" class=\"n\">stores</th>"
-          "<th scope=\"col\" class=\"n\">shared</th><th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">source</th></tr>"
-          "</thead><tbody>\n",
-          f);
+    kl_table_begin(f, "code", "Annotated source", "#line|#loads|#stores|#shared|#bytes|source");
     if (k->source)
         from_source(&v);
     else
         from_quotes(&v);
     other_files(&v);
     without_line(&v);
-    fputs("</tbody></table></div>\n", f);
+    kl_table_end(f);
 }

@@ -20,9 +20,10 @@ static bool shown_before(const struct kl_rep *r, size_t n, const json_t *device)
     size_t k;
     for (size_t i = 0; i < n; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "devices"), k, o)
-                if (!strcmp(kl_jstr(o, "device"), kl_jstr(device, "device")) &&
-                    !strcmp(kl_jstr(o, "name"), kl_jstr(device, "name"))) return true;
+            json_array_foreach(
+                json_object_get(r->in[i].root, "devices"), k,
+                o) if (!strcmp(kl_jstr(o, "device"), kl_jstr(device, "device")) &&
+                       !strcmp(kl_jstr(o, "name"), kl_jstr(device, "name"))) return true;
     return false;
 }
 
@@ -35,10 +36,11 @@ static void devices(FILE *f, const struct kl_rep *r)
         const json_t *g = json_object_get(r->k[i].j, "gpu");
         bool seen = !json_is_object(g);
         for (size_t b = 0; b < i; b++)
-            seen |= strcmp(kl_jstr(json_object_get(r->k[b].j, "gpu"), "name"), kl_jstr(g, "name")) == 0;
+            seen |=
+                strcmp(kl_jstr(json_object_get(r->k[b].j, "gpu"), "name"), kl_jstr(g, "name")) == 0;
         if (!seen)
-            kl_html(f, "<div><dt>model of</dt><dd>%s <small>%s</small></dd></div>\n", kl_jstr(g, "name"),
-                    kl_jstr(g, "label"));
+            kl_html(f, "<div><dt>model of</dt><dd>%s <small>%s</small></dd></div>\n",
+                    kl_jstr(g, "name"), kl_jstr(g, "label"));
     }
     for (size_t i = 0; i < r->nin; i++) {
         if (r->in[i].kind != KL_REP_BENCH)
@@ -48,9 +50,11 @@ static void devices(FILE *f, const struct kl_rep *r)
             long long driver = kl_jint(o, "driver");
             if (shown_before(r, i, o))
                 continue;
-            kl_html(f, "<div><dt>measured on</dt><dd>%s %s", kl_jstr(o, "device"), kl_jstr(o, "name"));
+            kl_html(f, "<div><dt>measured on</dt><dd>%s %s", kl_jstr(o, "device"),
+                    kl_jstr(o, "name"));
             if (driver > 0)
-                kl_html(f, " <small>driver for CUDA %lld.%lld</small>", driver / 1000, driver % 1000 / 10);
+                kl_html(f, " <small>driver for CUDA %lld.%lld</small>", driver / 1000,
+                        driver % 1000 / 10);
             fputs("</dd></div>\n", f);
         }
     }
@@ -60,15 +64,17 @@ static void head(FILE *f, const struct kl_rep *r)
 {
     char buf[32];
     const char *title = r->title ? r->title : "Kernel report";
-    kl_html(f, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-               "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s</title>\n"
-               "<link rel=\"icon\" href=\"data:,\">\n<style>\n",
+    kl_html(f,
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+            "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s</title>\n"
+            "<link rel=\"icon\" href=\"data:,\">\n<style>\n",
             title);
     for (size_t i = 0; kl_report_css[i]; i++)
         fputs(kl_report_css[i], f);
-    kl_html(f, "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
-               "<header>\n<h1>%s</h1>\n<dl class=\"card\">\n",
+    kl_html(f,
+            "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
+            "<header>\n<h1>%s</h1>\n<dl class=\"card\">\n",
             title);
     kl_html(f, "<div><dt>kiln</dt><dd>%s <small>build %s</small></dd></div>\n", version(buf),
             kiln_build_id());
@@ -91,21 +97,24 @@ static void contents(FILE *f, const struct kl_rep *r)
         check |= r->in[i].kind == KL_REP_CHECK;
         tune |= r->in[i].kind == KL_REP_TUNE;
         if (r->in[i].kind == KL_REP_BENCH)
-            kl_html(f, "<li><a href=\"#b%u\">Measured: %s</a></li>\n", (unsigned)i + 1, r->in[i].name);
+            kl_html(f, "<li><a href=\"#b%u\">Measured: %s</a></li>\n", (unsigned)i + 1,
+                    r->in[i].name);
     }
     fputs(check ? "<li><a href=\"#check\">Checked</a></li>\n" : "", f);
     fputs(tune ? "<li><a href=\"#tune\">Tuned</a></li>\n" : "", f);
     for (size_t i = 0; i < r->nk; i++)
-        kl_html(f, "<li><a href=\"#k%u\">%s</a></li>\n", (unsigned)i + 1, kl_jstr(r->k[i].j, "kernel"));
-    fputs("<li><a href=\"#data\">Data</a></li>\n</ul></nav>\n<main id=\"main\" tabindex=\"-1\">\n", f);
+        kl_html(f, "<li><a href=\"#k%u\">%s</a></li>\n", (unsigned)i + 1,
+                kl_jstr(r->k[i].j, "kernel"));
+    fputs("<li><a href=\"#data\">Data</a></li>\n</ul></nav>\n<main id=\"main\" tabindex=\"-1\">\n",
+          f);
 }
 
 static double floor_us(const json_t *k, const char *from)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(json_object_get(k, "floors"), i, o)
-        if (strcmp(kl_jstr(o, "from"), from) == 0) return kl_jnum(o, "us");
+    json_array_foreach(json_object_get(k, "floors"), i,
+                       o) if (strcmp(kl_jstr(o, "from"), from) == 0) return kl_jnum(o, "us");
     return NAN;
 }
 
@@ -120,8 +129,8 @@ static void kernel_row(FILE *f, const struct kl_rep *r, size_t i)
     const json_t *k = r->k[i].j, *g = json_object_get(k, "gpu"), *row = kl_rep_row(r, k, "cuda");
     size_t notes = json_array_size(json_object_get(k, "notes"));
     double us = kl_jnum(json_object_get(row, "cold"), "median") * 1000;
-    kl_html(f, "<tr><th scope=\"row\"><a href=\"#k%u\">%s</a></th><td>%s</td><td>%s</td>", (unsigned)i + 1,
-            kl_jstr(k, "kernel"), kl_jstr(g, "name"), kl_jstr(k, "arch"));
+    kl_html(f, "<tr><th scope=\"row\"><a href=\"#k%u\">%s</a></th><td>%s</td><td>%s</td>",
+            (unsigned)i + 1, kl_jstr(k, "kernel"), kl_jstr(g, "name"), kl_jstr(k, "arch"));
     kl_html_num(f, kl_jnum(k, "blocks"), "");
     kl_html_num(f, kl_jnum(k, "threads"), "");
     kl_html_num(f, kl_jnum(k, "moved_bytes") / 1048576, " MiB");
@@ -138,30 +147,28 @@ static void kernel_row(FILE *f, const struct kl_rep *r, size_t i)
 
 void kl_rep_kernels(FILE *f, const struct kl_rep *r)
 {
-    static const char *const head_row[] = {"kernel", "GPU", "target", "blocks", "threads", "must move", "FLOP/B",
-                                           "bound", "floor, memory", "floor, copy", "measured",
-                                           "registers", "occupancy", "notes"};
+    static const char columns[] =
+        "kernel|GPU|target|#blocks|#threads|#must move|#FLOP/B|bound|#floor, memory|#floor, "
+        "copy|#measured|#registers|#occupancy|#notes";
     if (!r->nk)
         return;
-    fputs("<section id=\"kernels\"><h2>Kernels</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
-          "aria-label=\"Kernels\"><table><thead><tr>",
-          f);
-    for (size_t i = 0; i < sizeof head_row / sizeof *head_row; i++)
-        kl_html(f, "<th scope=\"col\" class=\"%s\">%s</th>", i > 2 && i != 7 ? "n" : "", head_row[i]);
-    fputs("</tr></thead><tbody>\n", f);
+    fputs("<section id=\"kernels\"><h2>Kernels</h2>\n", f);
+    kl_table_begin(f, "", "Kernels", columns);
     for (size_t i = 0; i < r->nk; i++)
         kernel_row(f, r, i);
-    fputs("</tbody></table></div>\n<p class=\"dim\">Floors: bytes that must move at the datasheet's rate, and at that of a copy "
-          "measured on such a GPU. Measured: the cold median of a row of a benchmark that moves the same bytes on a "
-          "GPU.</p></section>\n",
+    kl_table_end(f);
+    fputs("<p class=\"dim\">Floors: bytes that must move at the datasheet's rate, and at that of a "
+          "copy measured on such a GPU. Measured: the cold median of a row of a benchmark that "
+          "moves the same bytes on a GPU.</p></section>\n",
           f);
 }
 
 static void data(FILE *f, const struct kl_rep *r)
 {
     static const char *const kind[] = {"explain", "bench", "check", "tune"};
-    fputs("<section id=\"data\"><h2>Data</h2>\n<p class=\"dim\">The reports that this page was made of lie in it as "
-          "elements <code>script type=\"application/json\"</code>:</p>\n<ul class=\"plain\">\n",
+    fputs("<section id=\"data\"><h2>Data</h2>\n<p class=\"dim\">The reports that this page was "
+          "made of lie in it as elements <code>script type=\"application/json\"</code>:</p>\n<ul "
+          "class=\"plain\">\n",
           f);
     for (size_t i = 0; i < r->nin; i++)
         kl_html(f, "<li>data-%u: %s, %s, %u bytes</li>\n", (unsigned)i + 1, r->in[i].name,
@@ -219,9 +226,9 @@ char *kl_rep_page(struct kl_rep *r, size_t *n, struct kl_msg *m)
             for (size_t i = 0; i < r->nin; i++)
                 data_bytes += strlen(r->in[i].raw);
             kl_msg(m, KL_RC_USAGE,
-                   "the page would have %zu bytes without PTX and C, of them %zu of JSON; at most %d are "
-                   "allowed: give fewer files or kernels, and `kiln bench --format json` rather than "
-                   "--save, which keeps all samples",
+                   "the page would have %zu bytes without PTX and C, of them %zu of JSON; at most "
+                   "%d are allowed: give fewer files or kernels, and `kiln bench --format json` "
+                   "rather than --save, which keeps all samples",
                    *n, data_bytes, KL_REP_MOST);
             return NULL;
         }

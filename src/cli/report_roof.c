@@ -73,10 +73,10 @@ const json_t *kl_rep_row(const struct kl_rep *r, const json_t *kernel, const cha
         const json_t *o;
         size_t k;
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "rows"), k, o)
-                if (same_work(o, kernel) && kl_jnum(o, "gbs") > 0 &&
-                    strncmp(kl_jstr(o, "device"), device, strlen(device)) == 0)
-                    return o;
+            json_array_foreach(json_object_get(r->in[i].root, "rows"), k,
+                               o) if (same_work(o, kernel) && kl_jnum(o, "gbs") > 0 &&
+                                      strncmp(kl_jstr(o, "device"), device, strlen(device)) ==
+                                          0) return o;
     }
     return NULL;
 }
@@ -91,7 +91,8 @@ static double flops_of(const struct kl_rep *r, const json_t *row)
     return v;
 }
 
-static void measured(struct roof *out, const struct kl_rep *r, const json_t *root, const char *device)
+static void measured(struct roof *out, const struct kl_rep *r, const json_t *root,
+                     const char *device)
 {
     const json_t *o;
     size_t i;
@@ -182,17 +183,16 @@ static void ceiling_names(struct kl_plot *p, const struct roof *r)
 
 static void table(FILE *f, const struct roof *r)
 {
-    char a[32];
-    fputs("<details class=\"data\"><summary>Figures of this chart</summary><div class=\"scroll\" tabindex=\"0\" "
-          "role=\"group\" aria-label=\"Figures\"><table><thead><tr><th scope=\"col\">point</th><th scope=\"col\">"
-          "from</th><th scope=\"col\" class=\"n\">FLOP/B</th><th scope=\"col\" class=\"n\">GFLOP/s</th></tr></thead>"
-          "<tbody>\n",
-          f);
+    char a[32], b[32];
+    kl_figures_begin(f, "point|from|#FLOP/B|#GFLOP/s");
     for (unsigned i = 0; i < r->ndot; i++)
-        kl_html(f, "<tr><th scope=\"row\">%s</th><td>%s</td><td class=\"n\">%s</td>", r->dot[i].name,
-                r->dot[i].measured ? "measured" : "model: at most", kl_rep_num(r->dot[i].x, a)),
-            kl_html(f, "<td class=\"n\">%s</td></tr>\n", kl_rep_num(r->dot[i].y, a));
-    fputs("</tbody></table></div><ul class=\"plain\">\n", f);
+        kl_html(f,
+                "<tr><th scope=\"row\">%s</th><td>%s</td><td class=\"n\">%s</td><td "
+                "class=\"n\">%s</td></tr>\n",
+                r->dot[i].name, r->dot[i].measured ? "measured" : "model: at most",
+                kl_rep_num(r->dot[i].x, a), kl_rep_num(r->dot[i].y, b));
+    kl_table_end(f);
+    fputs("<ul class=\"plain\">\n", f);
     for (unsigned i = 0; i < r->nline; i++)
         kl_html(f, "<li>%s</li>\n", r->line[i].name);
     fputs("</ul></details>\n", f);
@@ -207,9 +207,10 @@ static void draw(FILE *f, const struct roof *r, unsigned number)
     snprintf(id, sizeof id, "roof%u", number);
     ranges(&p, r);
     kl_html(f, "<figure><figcaption>%s</figcaption>\n", r->title);
-    kl_plot_begin(&p, f, id, r->title,
-                  "Operations a second over operations a byte, both on logarithmic scales. Slanted lines "
-                  "are memory, level ones arithmetic. The figures stand in the table behind the chart.");
+    kl_plot_begin(
+        &p, f, id, r->title,
+        "Operations a second over operations a byte, both on logarithmic scales. Slanted lines are "
+        "memory, level ones arithmetic. The figures stand in the table behind the chart.");
     ceilings(&p, r);
     for (unsigned i = 0; i < r->ndot; i++) {
         char tip[NAME + 80], a[32], b[32];
@@ -219,11 +220,12 @@ static void draw(FILE *f, const struct roof *r, unsigned number)
         kl_plot_mark(&p, r->dot[i].x, r->dot[i].y, 0, !r->dot[i].measured, tip);
     }
     for (unsigned i = 0; i < r->ndot; i++)
-        kl_plot_label(&p, kl_plot_x(&p, r->dot[i].x), kl_plot_y(&p, r->dot[i].y), 0, r->dot[i].name);
+        kl_plot_label(&p, kl_plot_x(&p, r->dot[i].x), kl_plot_y(&p, r->dot[i].y), 0,
+                      r->dot[i].name);
     ceiling_names(&p, r);
     kl_plot_end(&p);
-    fputs("<p class=\"dim key\">Hollow: the most that the model allows (datasheet). Filled: measured. "
-          "Dashed ceilings are measured.</p>\n",
+    fputs("<p class=\"dim key\">Hollow: the most that the model allows (datasheet). Filled: "
+          "measured. Dashed ceilings are measured.</p>\n",
           f);
     table(f, r);
     if (r->left_out)
@@ -241,8 +243,9 @@ static const json_t *gpu_of(const struct kl_rep *r, size_t i)
 
 static void gpu_lines(struct roof *out, const json_t *g)
 {
-    static const struct { const char *key, *name; } peak[] = {{"fp32_tflops", "FP32"},
-                                                             {"tensor16_tflops", "tensor 16-bit"}};
+    static const struct {
+        const char *key, *name;
+    } peak[] = {{"fp32_tflops", "FP32"}, {"tensor16_tflops", "tensor 16-bit"}};
     const char *label = kl_jstr(g, "label");
     add_line(out, kl_jnum(g, "memory_gbs"), 0, "memory", label);
     add_line(out, kl_jnum(g, "copy_gbs"), 0, "copy", "measured");
@@ -270,9 +273,9 @@ static void gpu_roof(FILE *f, const struct kl_rep *r, size_t first, unsigned *nu
     }
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "devices"), k, o)
-                if (strstr(kl_jstr(o, "name"), gpu))
-                    measured(&out, r, r->in[i].root, kl_jstr(o, "device"));
+            json_array_foreach(json_object_get(r->in[i].root, "devices"), k,
+                               o) if (strstr(kl_jstr(o, "name"), gpu))
+                measured(&out, r, r->in[i].root, kl_jstr(o, "device"));
     draw(f, &out, (*number)++);
 }
 
@@ -292,7 +295,8 @@ static bool same_device(const json_t *a, const json_t *b)
 }
 
 /* What the reports from `first` on measured on that device; nothing if an earlier one has it, too. */
-static void device_roof(FILE *f, const struct kl_rep *r, size_t first, const json_t *d, unsigned *number)
+static void device_roof(FILE *f, const struct kl_rep *r, size_t first, const json_t *d,
+                        unsigned *number)
 {
     struct roof out = {.nline = 0};
     double most[2] = {0, 0};
@@ -306,12 +310,14 @@ static void device_roof(FILE *f, const struct kl_rep *r, size_t first, const jso
                     continue;
                 if (i < first)
                     return;
-                most[0] = fmax(most[0], json_number_value(json_array_get(json_object_get(o, "copy_gbs"), 1)));
-                most[1] = fmax(most[1], json_number_value(json_array_get(json_object_get(o, "read_gbs"), 1)));
+                most[0] = fmax(
+                    most[0], json_number_value(json_array_get(json_object_get(o, "copy_gbs"), 1)));
+                most[1] = fmax(
+                    most[1], json_number_value(json_array_get(json_object_get(o, "read_gbs"), 1)));
                 measured(&out, r, r->in[i].root, kl_jstr(d, "device"));
             }
-    snprintf(out.title, NAME, "Roofline of %s%s%s: measured ceilings of memory", kl_jstr(d, "device"),
-             *kl_jstr(d, "name") ? " " : "", kl_jstr(d, "name"));
+    snprintf(out.title, NAME, "Roofline of %s%s%s: measured ceilings of memory",
+             kl_jstr(d, "device"), *kl_jstr(d, "name") ? " " : "", kl_jstr(d, "name"));
     add_line(&out, most[0], 0, "copy", "measured, the most");
     add_line(&out, most[1], 0, "read", "measured, the most");
     draw(f, &out, (*number)++);
@@ -327,7 +333,6 @@ void kl_rep_roofs(FILE *f, const struct kl_rep *r)
             gpu_roof(f, r, i, &number);
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "devices"), k, d)
-                if (!drawn_above(r, d))
-                    device_roof(f, r, i, d, &number);
+            json_array_foreach(json_object_get(r->in[i].root, "devices"), k,
+                               d) if (!drawn_above(r, d)) device_roof(f, r, i, d, &number);
 }

@@ -31,7 +31,8 @@ static json_t *grid(const kl_tile_corner *c, const uint32_t (*wide)[KL_TILE_SIDE
         json_t *row = json_array();
         for (uint32_t i = 0; i < c->cols; i++) {
             json_int_t v = narrow ? narrow[r][i] : wide[r][i];
-            json_array_append_new(row, json_integer(!narrow && wide[r][i] == KL_TILE_NOBODY ? -1 : v));
+            json_array_append_new(row,
+                                  json_integer(!narrow && wide[r][i] == KL_TILE_NOBODY ? -1 : v));
         }
         json_array_append_new(rows, row);
     }

@@ -84,8 +84,12 @@ void kl_plot_label(struct kl_plot *p, double x, double y, int series, const char
         take(p, x0, y0, x0 + w, y0 + LINE);
         if (far > 20) /* a line leads there */
             kl_html(p->f, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", x, y,
-                    sx > 0 ? x0 - 2 : sx < 0 ? x0 + w + 2 : x0 + w / 2,
-                    sy > 0 ? y0 : sy < 0 ? y0 + LINE : y0 + LINE / 2);
+                    sx > 0   ? x0 - 2
+                    : sx < 0 ? x0 + w + 2
+                             : x0 + w / 2,
+                    sy > 0   ? y0
+                    : sy < 0 ? y0 + LINE
+                             : y0 + LINE / 2);
         kl_html(p->f, "<text class=\"l%d\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", series, x0, y0 + 10,
                 text);
         return;
@@ -100,8 +104,13 @@ static const char *tick_text(double v, char buf[32])
 {
     if (v < 1e5)
         return kl_rep_num(v, buf);
-    snprintf(buf, 32, v < 1e6 ? "%.3gk" : v < 1e9 ? "%.3gM" : "%.3gG",
-             v / (v < 1e6 ? 1e3 : v < 1e9 ? 1e6 : 1e9));
+    snprintf(buf, 32,
+             v < 1e6   ? "%.3gk"
+             : v < 1e9 ? "%.3gM"
+                       : "%.3gG",
+             v / (v < 1e6   ? 1e3
+                  : v < 1e9 ? 1e6
+                            : 1e9));
     return buf;
 }
 
@@ -157,8 +166,9 @@ void kl_plot_begin(struct kl_plot *p, FILE *f, const char *id, const char *title
     p->nbox = 0;
     kl_html(f, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">", title);
     kl_html(f,
-            "<svg class=\"chart\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" "
-            "aria-labelledby=\"%s-t %s-d\"><title id=\"%s-t\">%s</title><desc id=\"%s-d\">%s</desc>\n",
+            "<svg class=\"chart\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+            "role=\"img\" aria-labelledby=\"%s-t %s-d\"><title id=\"%s-t\">%s</title><desc "
+            "id=\"%s-d\">%s</desc>\n",
             p->w, p->h, p->w, p->h, id, id, id, title, id, desc);
     ticks(p, &p->x, tick_x);
     ticks(p, &p->y, tick_y);
@@ -182,8 +192,11 @@ void kl_plot_line(struct kl_plot *p, const double *x, const double *y, size_t n,
 
 void kl_plot_mark(struct kl_plot *p, double x, double y, int series, bool hollow, const char *tip)
 {
-    static const char *const shape[] = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z", "M-4-4H4V4H-4Z",
-                                        "M0-5L5 4H-5Z", "M0-5L5 0L0 5L-5 0Z", "M0 5L5-4H-5Z",
+    static const char *const shape[] = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z",
+                                        "M-4-4H4V4H-4Z",
+                                        "M0-5L5 4H-5Z",
+                                        "M0-5L5 0L0 5L-5 0Z",
+                                        "M0 5L5-4H-5Z",
                                         "M-5-2H-2V-5H2V-2H5V2H2V5H-2V2H-5Z"};
     double px = kl_plot_x(p, x), py = kl_plot_y(p, y);
     kl_html(p->f, "<path class=\"mark s%d%s\" transform=\"translate(%.1f %.1f)\" d=\"%s\">", series,

@@ -29,7 +29,7 @@ static bool split(const char *point, char name[NAME], double *x, char rest[NAME]
 {
     char *end;
     const char *eq = strchr(point, '=');
-    if (!eq || eq - point >= NAME)
+    if (!eq || eq - point >= NAME || strcspn(point, " |#<") < (size_t)(eq - point))
         return false;
     *x = strtod(eq + 1, &end);
     if (end == eq + 1 || (*end && *end != ' ' && *end != ',') || !kl_rep_drawable(*x))
@@ -43,8 +43,8 @@ static int series_of(struct sweep *s, const json_t *row, const char *rest)
 {
     char name[NAME];
     const char *setting = kl_jstr(row, "setting");
-    snprintf(name, sizeof name, "%.40s%s%.24s%s%.24s", kl_jstr(row, "kernel"), *setting ? " " : "", setting,
-             *rest ? " " : "", rest);
+    snprintf(name, sizeof name, "%.40s%s%.24s%s%.24s", kl_jstr(row, "kernel"), *setting ? " " : "",
+             setting, *rest ? " " : "", rest);
     for (int i = 0; i < s->nseries; i++)
         if (strcmp(s->name[i], name) == 0)
             return i;
@@ -77,8 +77,8 @@ static void gather(struct sweep *s, const json_t *rows, size_t at)
     for (i = 0; i < at; i++)
         if (same_chart(s, json_array_get(rows, i)))
             return;
-    json_array_foreach(rows, i, o) if (same_chart(s, o) && kl_jnum(o, "gbs") > 0)
-        s->flops &= kl_jnum(o, "gflops") > 0;
+    json_array_foreach(rows, i, o) if (same_chart(s, o) && kl_jnum(o, "gbs") > 0) s->flops &=
+        kl_jnum(o, "gflops") > 0;
     json_array_foreach(rows, i, o)
     {
         double y = kl_jnum(o, s->flops ? "gflops" : "gbs");
@@ -128,8 +128,9 @@ static void label_series(struct kl_plot *p, const struct sweep *s, int k)
 {
     for (size_t i = s->n; i-- > 0;)
         if (k < 0 ? s->v[i].copy > 0 : s->v[i].series == k) {
-            kl_plot_label(p, kl_plot_x(p, s->v[i].x), kl_plot_y(p, k < 0 ? s->v[i].copy : s->v[i].y),
-                          k < 0 ? 9 : k, k < 0 ? "copy (measured)" : s->name[k]);
+            kl_plot_label(p, kl_plot_x(p, s->v[i].x),
+                          kl_plot_y(p, k < 0 ? s->v[i].copy : s->v[i].y), k < 0 ? 9 : k,
+                          k < 0 ? "copy (measured)" : s->name[k]);
             return;
         }
 }
@@ -137,12 +138,9 @@ static void label_series(struct kl_plot *p, const struct sweep *s, int k)
 static void data(FILE *f, const struct sweep *s)
 {
     const char *unit = s->flops ? "GFLOP/s" : "GB/s";
-    kl_html(f, "<details class=\"data\"><summary>Figures of this chart</summary>"
-               "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Figures\"><table><thead><tr>"
-               "<th scope=\"col\" class=\"n\">%s</th><th scope=\"col\">kernel</th>"
-               "<th scope=\"col\" class=\"n\">%s</th><th scope=\"col\" class=\"n\">copy, GB/s</th></tr>"
-               "</thead><tbody>\n",
-            s->variable, unit);
+    char columns[NAME + 60];
+    snprintf(columns, sizeof columns, "#%s|kernel|#%s|#copy, GB/s", s->variable, unit);
+    kl_figures_begin(f, columns);
     for (size_t i = 0; i < s->n; i++) {
         kl_html(f, "<tr>");
         kl_html_num(f, s->v[i].x, "");
@@ -151,7 +149,7 @@ static void data(FILE *f, const struct sweep *s)
         kl_html_num(f, s->v[i].copy, "");
         fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div></details>\n", f);
+    kl_figures_end(f);
 }
 
 static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
@@ -174,8 +172,9 @@ static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
     snprintf(title, sizeof title, "%s over %s on %s", s->flops ? "GFLOP/s" : "GB/s", s->variable,
              s->device);
     kl_html(f, "<figure><figcaption>%s</figcaption>\n", title);
-    kl_plot_begin(&p, f, chart, title, "Each line is a kernel or a peer; a dashed line is the measured copy. "
-                                       "The figures stand in the table behind the chart.");
+    kl_plot_begin(&p, f, chart, title,
+                  "Each line is a kernel or a peer; a dashed line is the measured copy. The "
+                  "figures stand in the table behind the chart.");
     for (int k = -1; k < s->nseries; k++)
         one_series(&p, s, k);
     for (int k = -1; k < s->nseries; k++)
@@ -201,11 +200,12 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
     if (!n)
         return;
     double h = 20.0 * (double)n + 24, y = 20;
-    kl_html(f, "<figure><figcaption>GB/s, cold; the tick is the copy measured beside it</figcaption>\n"
-               "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Rates as bars\">"
-               "<svg class=\"chart\" viewBox=\"0 0 580 %.0f\" width=\"580\" height=\"%.0f\" role=\"img\" "
-               "aria-labelledby=\"%s-b-t %s-b-d\"><title id=\"%s-b-t\">Rates in GB/s</title>"
-               "<desc id=\"%s-b-d\">A bar for each row of the table below.</desc>\n",
+    kl_html(f,
+            "<figure><figcaption>GB/s, cold; the tick is the copy measured beside it</figcaption>\n"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Rates as bars\"><svg "
+            "class=\"chart\" viewBox=\"0 0 580 %.0f\" width=\"580\" height=\"%.0f\" role=\"img\" "
+            "aria-labelledby=\"%s-b-t %s-b-d\"><title id=\"%s-b-t\">Rates in GB/s</title><desc "
+            "id=\"%s-b-d\">A bar for each row of the table below.</desc>\n",
             h, h, id, id, id, id);
     json_array_foreach(rows, i, o)
     {
@@ -214,13 +214,16 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
         if (done[i] || !(v > 0))
             continue;
         snprintf(name, sizeof name, "%.28s %.20s", kl_jstr(o, "kernel"), kl_jstr(o, "shape"));
-        kl_html(f, "<text class=\"tick e ink\" x=\"296\" y=\"%.1f\">%s</text>", y + 4, kl_rep_num(v, a));
-        kl_html(f, "<text class=\"tick e ink\" x=\"250\" y=\"%.1f\">%s</text>"
-                   "<path class=\"bar%s\" d=\"M304 %.1fh%.1fv13h%.1fZ\"/>",
+        kl_html(f, "<text class=\"tick e ink\" x=\"296\" y=\"%.1f\">%s</text>", y + 4,
+                kl_rep_num(v, a));
+        kl_html(f,
+                "<text class=\"tick e ink\" x=\"250\" y=\"%.1f\">%s</text><path class=\"bar%s\" "
+                "d=\"M304 %.1fh%.1fv13h%.1fZ\"/>",
                 y + 4, name, json_is_true(json_object_get(o, "peer")) ? " peer" : "", y - 6.5,
                 260 * v / top, -260 * v / top);
         if (copy > 0)
-            kl_html(f, "<path class=\"line s9\" d=\"M%.1f %.1fv19\"/>", 304 + 260 * copy / top, y - 9.5);
+            kl_html(f, "<path class=\"line s9\" d=\"M%.1f %.1fv19\"/>", 304 + 260 * copy / top,
+                    y - 9.5);
         fputs("\n", f);
         y += 20;
     }

@@ -16,13 +16,15 @@ static void open_svg(FILE *f, const json_t *o, const char *id, const char *title
     long long rows = kl_jint(o, "rows"), cols = kl_jint(o, "cols");
     long long w = HEAD + CELL_W * cols + 2, h = TOP + CELL_H * rows + 2;
     bool wrapped = json_is_true(json_object_get(o, "wrapped"));
-    kl_html(f, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">"
-               "<svg class=\"tile\" viewBox=\"0 0 %lld %lld\" width=\"%lld\" height=\"%lld\" role=\"img\" "
-               "aria-labelledby=\"%s-t %s-d\"><title id=\"%s-t\">%s</title><desc id=\"%s-d\">%s</desc>\n",
-            title, w, h, w, h, id, id, id, title, id, desc);
+    kl_html(
+        f,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><svg class=\"tile\" "
+        "viewBox=\"0 0 %lld %lld\" width=\"%lld\" height=\"%lld\" role=\"img\" "
+        "aria-labelledby=\"%s-t %s-d\"><title id=\"%s-t\">%s</title><desc id=\"%s-d\">%s</desc>\n",
+        title, w, h, w, h, id, id, id, title, id, desc);
     for (long long c = 0; c < cols; c++)
-        kl_html(f, "<text class=\"tick m\" x=\"%lld\" y=\"14\">%s%lld</text>", HEAD + CELL_W * c + CELL_W / 2,
-                wrapped ? "+" : "", c);
+        kl_html(f, "<text class=\"tick m\" x=\"%lld\" y=\"14\">%s%lld</text>",
+                HEAD + CELL_W * c + CELL_W / 2, wrapped ? "+" : "", c);
     for (long long r = 0; r < rows; r++)
         kl_html(f, "<text class=\"tick e\" x=\"%d\" y=\"%lld\">%lld</text>", HEAD - 6,
                 TOP + CELL_H * r + 13, wrapped ? r * cols : r);
@@ -51,8 +53,8 @@ static void shape_text(const json_t *o, char *buf, size_t n)
     const json_t *d;
     size_t i, used = 0;
     buf[0] = 0;
-    json_array_foreach(json_object_get(o, "dim"), i, d) if (used < n)
-        used += (size_t)snprintf(buf + used, n - used, "[%lld]", (long long)json_integer_value(d));
+    json_array_foreach(json_object_get(o, "dim"), i, d) if (used < n) used +=
+        (size_t)snprintf(buf + used, n - used, "[%lld]", (long long)json_integer_value(d));
 }
 
 static void where(FILE *f, const json_t *o)
@@ -76,8 +78,9 @@ static void holders(FILE *f, const json_t *o, const char *id)
     kl_html(f, "<figure><figcaption>%s<br>", title);
     where(f, o);
     fputs("</figcaption>\n", f);
-    open_svg(f, o, id, title, "Each cell is an element: its lane, and the register in it. Tinted: what the "
-                              "first request of warp 0 moves; strong: lane 0.");
+    open_svg(f, o, id, title,
+             "Each cell is an element: its lane, and the register in it. Tinted: what the first "
+             "request of warp 0 moves; strong: lane 0.");
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++) {
             bool first = at(warp, r, c) == 0 && at(cta, r, c) == 0;
@@ -95,9 +98,11 @@ static void holders(FILE *f, const json_t *o, const char *id)
                     (unsigned)(HEAD + CELL_W * c + CELL_W / 2), (unsigned)(TOP + CELL_H * r + 13),
                     at(lane, r, c), at(reg, r, c));
         }
-    kl_html(f, "</g></svg></div>\n<p class=\"dim\"><code>%s</code>%s. Grey: other warps.</p></figure>\n",
-            kl_jstr(o, "layout"),
-            json_is_true(json_object_get(o, "copies")) ? "; others hold copies" : "");
+    kl_html(
+        f,
+        "</g></svg></div>\n<p class=\"dim\"><code>%s</code>%s. Grey: other warps.</p></figure>\n",
+        kl_jstr(o, "layout"),
+        json_is_true(json_object_get(o, "copies")) ? "; others hold copies" : "");
 }
 
 static void banks(FILE *f, const json_t *x, const json_t *o, const char *id)
@@ -108,11 +113,13 @@ static void banks(FILE *f, const json_t *x, const json_t *o, const char *id)
     bool chosen = json_is_true(json_object_get(o, "chosen"));
     snprintf(title, sizeof title, "%.40s%s: banks of shared memory", kl_jstr(o, "name"),
              chosen ? " (chosen)" : "");
-    kl_html(f, "<figure><figcaption><b>%s</b>: %lld wavefronts to store, %lld to load, %lld bytes</figcaption>\n",
-            title, kl_jint(o, "store"), kl_jint(o, "load"),
-            kl_jint(o, "bytes"));
-    open_svg(f, x, id, title, "Each cell is an element: the bank that its word lies in, 0 to 31. Tinted: what "
-                              "the first load of warp 0 reads; framed: what its first store writes.");
+    kl_html(f,
+            "<figure><figcaption><b>%s</b>: %lld wavefronts to store, %lld to load, %lld "
+            "bytes</figcaption>\n",
+            title, kl_jint(o, "store"), kl_jint(o, "load"), kl_jint(o, "bytes"));
+    open_svg(f, x, id, title,
+             "Each cell is an element: the bank that its word lies in, 0 to 31. Tinted: what the "
+             "first load of warp 0 reads; framed: what its first store writes.");
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
             if (at(first, r, c) & 2)
@@ -127,8 +134,8 @@ static void banks(FILE *f, const json_t *x, const json_t *o, const char *id)
         for (size_t c = 0; c < cols; c++)
             if (at(word, r, c) >= 0)
                 kl_html(f, "<text x=\"%u\" y=\"%u\">%lld</text>",
-                        (unsigned)(HEAD + CELL_W * c + CELL_W / 2), (unsigned)(TOP + CELL_H * r + 13),
-                        at(word, r, c) % 32);
+                        (unsigned)(HEAD + CELL_W * c + CELL_W / 2),
+                        (unsigned)(TOP + CELL_H * r + 13), at(word, r, c) % 32);
     fputs("</g></svg></div></figure>\n", f);
 }
 
@@ -138,25 +145,26 @@ static void exchange(FILE *f, const json_t *o, const char *id)
     size_t i;
     char shape[64], part[120];
     shape_text(o, shape, sizeof shape);
-    kl_html(f, "<h4>Through shared memory: tile %s of %lld-byte elements</h4>\n<p class=\"dim\">", shape,
-            kl_jint(o, "bytes"));
+    kl_html(f, "<h4>Through shared memory: tile %s of %lld-byte elements</h4>\n<p class=\"dim\">",
+            shape, kl_jint(o, "bytes"));
     where(f, o);
-    kl_html(f, "<br>from <code>%s</code><br>to <code>%s</code></p>\n<div class=\"row\">\n", kl_jstr(o, "from"),
-            kl_jstr(o, "to"));
+    kl_html(f, "<br>from <code>%s</code><br>to <code>%s</code></p>\n<div class=\"row\">\n",
+            kl_jstr(o, "from"), kl_jstr(o, "to"));
     json_array_foreach(json_object_get(o, "ways"), i, way)
     {
         snprintf(part, sizeof part, "%s-%u", id, (unsigned)i);
         banks(f, o, way, part);
     }
-    fputs("</div>\n<p class=\"dim\">Tinted: what the first load of warp 0 reads. Framed: what its first store "
-          "writes. The corner of the tile is shown; equal numbers among tinted cells of one group of lanes are "
-          "conflicts.</p>\n",
+    fputs("</div>\n<p class=\"dim\">Tinted: what the first load of warp 0 reads. Framed: what its "
+          "first store writes. The corner of the tile is shown; equal numbers among tinted cells "
+          "of one group of lanes are conflicts.</p>\n",
           f);
 }
 
 void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id)
 {
-    const json_t *h = json_object_get(tiles, "holders"), *x = json_object_get(tiles, "exchanges"), *o;
+    const json_t *h = json_object_get(tiles, "holders"), *x = json_object_get(tiles, "exchanges"),
+                 *o;
     char part[100];
     size_t i;
     if (!json_array_size(h) && !json_array_size(x))

@@ -15,7 +15,7 @@
 
 #include "cli/report.h"
 
-#define EVIL "<img src=x onerror=alert(1)>"
+#define EVIL      "<img src=x onerror=alert(1)>"
 #define EVIL_JSON "<img src=x onerror=alert(1)></script><!-- \\\"'&\\u202e"
 
 /* ---- pages ---- */
@@ -58,8 +58,8 @@ static json_t *data_of(const char *html, unsigned i)
 /* What a page must never hold, wherever its texts come from. */
 static void harmless(const char *html)
 {
-    static const char *const never[] = {"<img", "href=\"http", "url(",
-                                        "@import", "javascript:", "<iframe", "<object"};
+    static const char *const never[] = {"<img",        "href=\"http", "url(",   "@import",
+                                        "javascript:", "<iframe",     "<object"};
     unsigned scripts = 0;
     for (size_t i = 0; i < sizeof never / sizeof *never; i++)
         if (strstr(html, never[i]))
@@ -72,45 +72,64 @@ static void harmless(const char *html)
 }
 
 static const char explain[] =
-    "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"kernel\": \"" EVIL_JSON "\", \"file\": \"" EVIL_JSON
-    "\", \"line\": 2, \"arch\": \"" EVIL_JSON "\", \"ptx\": \"7.8\", \"blocks\": 4, \"threads\": 128, \"warps\": 4,"
-    "\"constants\": {\"" EVIL "\": \"" EVIL "\"}, \"arrays\": [{\"name\": \"" EVIL "\", \"type\": \"" EVIL
-    "\", \"shape\": [4, 5], \"bytes\": 80}], \"gpu\": {\"name\": \"" EVIL "\", \"label\": \"" EVIL
-    "\", \"sms\": 4, \"memory_gbs\": 1000.0, \"fp32_tflops\": 10.0, \"copy_gbs\": 900.0}, \"moved_bytes\": 1000, \"flop\": 500,"
+    "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"kernel\": \"" EVIL_JSON
+    "\", \"file\": \"" EVIL_JSON "\", \"line\": 2, \"arch\": \"" EVIL_JSON
+    "\", \"ptx\": \"7.8\", \"blocks\": 4, \"threads\": 128, \"warps\": 4,"
+    "\"constants\": {\"" EVIL "\": \"" EVIL "\"}, \"arrays\": [{\"name\": \"" EVIL
+    "\", \"type\": \"" EVIL "\", \"shape\": [4, 5], \"bytes\": 80}], \"gpu\": {\"name\": \"" EVIL
+    "\", \"label\": \"" EVIL "\", \"sms\": 4, \"memory_gbs\": 1000.0, \"fp32_tflops\": 10.0, "
+    "\"copy_gbs\": 900.0}, \"moved_bytes\": 1000, \"flop\": 500,"
     "\"intensity\": 0.5, \"roofline\": {\"attainable_tflops\": 0.5, \"bound\": \"" EVIL "\"},"
-    "\"floors\": [{\"from\": \"" EVIL "\", \"gbs\": 1000.0, \"us\": 1.0}], \"registers\": {\"from\": \"" EVIL
-    "\", \"registers\": 40}, \"occupancy\": {\"blocks\": 4, \"warps\": 16, \"warps_most\": 64, \"share\": 0.25, \"limited_by\": [\"" EVIL
-    "\", \"" EVIL EVIL EVIL "\", \"" EVIL EVIL EVIL "\", \"" EVIL EVIL EVIL "\"]},"
-    "\"ladder\": {\"registers\": [{\"from\": 1, \"to\": 64, \"blocks\": 4}, {\"from\": 65, \"to\": 255, \"blocks\": 2}],"
-    "\"shared\": [{\"from\": 0, \"to\": 9999, \"blocks\": 4}], \"threads\": [{\"from\": 128, \"to\": 128, \"blocks\": 4}]},"
-    "\"model\": {\"exact\": true, \"lines\": [{\"file\": \"" EVIL_JSON "\", \"line\": 3, \"global_load\": {\"requests\": 2, \"units\": 64,"
-    "\"ideal\": 8, \"bytes\": 256}}, {\"file\": \"" EVIL "\", \"line\": 9}], \"accesses\": [{\"place\": {\"file\": \"" EVIL_JSON
-    "\", \"line\": 3, \"source\": \"" EVIL "\"}}], \"unknown\": [{\"line\": 3, \"text\": \"" EVIL "\", \"count\": 2}]},"
-    "\"notes\": [{\"code\": \"" EVIL "\", \"severity\": \"note\", \"text\": \"" EVIL_JSON "\", \"place\": {\"file\": \"" EVIL_JSON
-    "\", \"line\": 3, \"source\": \"" EVIL "\"}, \"notes\": [{\"text\": \"" EVIL "\"}], \"fix\": {\"text\": \"" EVIL "\"}},"
+    "\"floors\": [{\"from\": \"" EVIL
+    "\", \"gbs\": 1000.0, \"us\": 1.0}], \"registers\": {\"from\": \"" EVIL
+    "\", \"registers\": 40}, \"occupancy\": {\"blocks\": 4, \"warps\": 16, \"warps_most\": 64, "
+    "\"share\": 0.25, \"limited_by\": [\"" EVIL "\", \"" EVIL EVIL EVIL "\", \"" EVIL EVIL EVIL
+    "\", \"" EVIL EVIL EVIL "\"]},"
+    "\"ladder\": {\"registers\": [{\"from\": 1, \"to\": 64, \"blocks\": 4}, {\"from\": 65, \"to\": "
+    "255, \"blocks\": 2}],"
+    "\"shared\": [{\"from\": 0, \"to\": 9999, \"blocks\": 4}], \"threads\": [{\"from\": 128, "
+    "\"to\": 128, \"blocks\": 4}]},"
+    "\"model\": {\"exact\": true, \"lines\": [{\"file\": \"" EVIL_JSON
+    "\", \"line\": 3, \"global_load\": {\"requests\": 2, \"units\": 64,"
+    "\"ideal\": 8, \"bytes\": 256}}, {\"file\": \"" EVIL
+    "\", \"line\": 9}], \"accesses\": [{\"place\": {\"file\": \"" EVIL_JSON
+    "\", \"line\": 3, \"source\": \"" EVIL "\"}}], \"unknown\": [{\"line\": 3, \"text\": \"" EVIL
+    "\", \"count\": 2}]},"
+    "\"notes\": [{\"code\": \"" EVIL "\", \"severity\": \"note\", \"text\": \"" EVIL_JSON
+    "\", \"place\": {\"file\": \"" EVIL_JSON "\", \"line\": 3, \"source\": \"" EVIL
+    "\"}, \"notes\": [{\"text\": \"" EVIL "\"}], \"fix\": {\"text\": \"" EVIL "\"}},"
     "{\"code\": \"K1\", \"severity\": \"error\", \"text\": \"nowhere\"}]}]}";
 
 static const char bench[] =
-    "{\"schema\": \"kiln.bench/1\", \"kiln\": \"" EVIL "\", \"build\": \"" EVIL "\", \"devices\": [{\"device\": \"" EVIL
-    "\", \"name\": \"" EVIL "\", \"throttle\": \"" EVIL "\", \"copy_gbs\": [1.5, 2.5], \"read_gbs\": [3.5, 4.5]}], \"notes\": [\"" EVIL
+    "{\"schema\": \"kiln.bench/1\", \"kiln\": \"" EVIL "\", \"build\": \"" EVIL
+    "\", \"devices\": [{\"device\": \"" EVIL "\", \"name\": \"" EVIL "\", \"throttle\": \"" EVIL
+    "\", \"copy_gbs\": [1.5, 2.5], \"read_gbs\": [3.5, 4.5]}], \"notes\": [\"" EVIL
     "\"], \"rows\": ["
-    "{\"kernel\": \"" EVIL "\", \"setting\": \"" EVIL "\", \"shape\": \"" EVIL "\", \"point\": \"n=64 T=" EVIL "\", \"device\": \"" EVIL
-    "\", \"check\": \"" EVIL "\", \"cold\": {\"median\": 0.125, \"ci\": [0.1, 0.2], \"noise\": 0.01, \"samples\": 5}, \"bytes\": 1000,"
+    "{\"kernel\": \"" EVIL "\", \"setting\": \"" EVIL "\", \"shape\": \"" EVIL
+    "\", \"point\": \"n=64 T=" EVIL "\", \"device\": \"" EVIL "\", \"check\": \"" EVIL
+    "\", \"cold\": {\"median\": 0.125, \"ci\": [0.1, 0.2], \"noise\": 0.01, \"samples\": 5}, "
+    "\"bytes\": 1000,"
     "\"flops\": null, \"gbs\": 8.25, \"copy_gbs\": 9.0},"
-    "{\"kernel\": \"" EVIL "\", \"setting\": \"" EVIL "\", \"shape\": \"s\", \"point\": \"n=128 T=" EVIL "\", \"device\": \"" EVIL
-    "\", \"cold\": {\"median\": 1e-7}, \"bytes\": 1000, \"gbs\": 1e300, \"copy_gbs\": -1, \"vs\": {\"ratio\": 0.5, \"state\": \"" EVIL "\"}},"
+    "{\"kernel\": \"" EVIL "\", \"setting\": \"" EVIL
+    "\", \"shape\": \"s\", \"point\": \"n=128 T=" EVIL "\", \"device\": \"" EVIL
+    "\", \"cold\": {\"median\": 1e-7}, \"bytes\": 1000, \"gbs\": 1e300, \"copy_gbs\": -1, \"vs\": "
+    "{\"ratio\": 0.5, \"state\": \"" EVIL "\"}},"
     "{\"kernel\": \"k\", \"shape\": \"s\", \"point\": \"n=256 T=" EVIL "\", \"device\": \"" EVIL
     "\", \"warm\": {\"median\": 2}, \"bytes\": 4000, \"gbs\": 10, \"flops\": 8000},"
-    "{\"kernel\": \"k\", \"shape\": \"s\", \"point\": \"\", \"device\": \"" EVIL "\", \"failed\": true, \"note\": \"" EVIL "\"},"
-    "{\"kernel\": \"b\", \"shape\": \"" EVIL "\", \"point\": \"\", \"device\": \"" EVIL "\", \"cold\": {\"median\": 2}, \"gbs\": 3}]}";
+    "{\"kernel\": \"k\", \"shape\": \"s\", \"point\": \"\", \"device\": \"" EVIL
+    "\", \"failed\": true, \"note\": \"" EVIL "\"},"
+    "{\"kernel\": \"b\", \"shape\": \"" EVIL "\", \"point\": \"\", \"device\": \"" EVIL
+    "\", \"cold\": {\"median\": 2}, \"gbs\": 3}]}";
 
 static const char check[] =
-    "{\"schema\": \"kiln.check/1\", \"file\": \"" EVIL "\", \"kernel\": \"" EVIL "\", \"status\": \"" EVIL "\", \"checks\": [\"" EVIL
-    "\"], \"diagnostics\": [{\"code\": \"" EVIL "\", \"severity\": \"" EVIL "\", \"text\": \"" EVIL "\", \"place\": {\"file\": \"" EVIL
+    "{\"schema\": \"kiln.check/1\", \"file\": \"" EVIL "\", \"kernel\": \"" EVIL
+    "\", \"status\": \"" EVIL "\", \"checks\": [\"" EVIL "\"], \"diagnostics\": [{\"code\": \"" EVIL
+    "\", \"severity\": \"" EVIL "\", \"text\": \"" EVIL "\", \"place\": {\"file\": \"" EVIL
     "\", \"line\": 1e300, \"source\": \"  " EVIL "\"}, \"notes\": [{\"text\": \"" EVIL "\"}]}]}";
 
-static const char tune[] = "kiln-tune 1\n# " EVIL "\n\nkernel " EVIL "\n    device " EVIL "\n    when T=f32\n    use B=8\n"
-                           "    ms 0.5 default 0.75\nkernel b\n use default\n";
+static const char tune[] =
+    "kiln-tune 1\n# " EVIL "\n\nkernel " EVIL "\n    device " EVIL "\n    when T=f32\n    use B=8\n"
+    "    ms 0.5 default 0.75\nkernel b\n use default\n";
 
 static void hostile(void **state)
 {
@@ -199,7 +218,9 @@ static void well_formed(void **state)
 
 static void refused(void **state)
 {
-    static const struct { const char *text, *why; } bad[] = {
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
         {"{", "x:"},
         {"[]", "its schema is ``"},
         {"{\"schema\": \"kiln.explain/2\"}", "its schema is `kiln.explain/2`"},
@@ -224,16 +245,23 @@ static void odd(void **state)
     static const char *const in[] = {
         "{\"schema\": \"kiln.explain/1\"}",
         "{\"schema\": \"kiln.explain/1\", \"kernels\": 3}",
-        "{\"schema\": \"kiln.explain/1\", \"kernels\": [1, null, {}, {\"kernel\": 3, \"gpu\": [], \"model\": 4, \"notes\": {}}]}",
-        "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"gpu\": {\"memory_gbs\": 1e308}, \"intensity\": 1e308, \"warps\": 1, \"blocks\": -1e99,"
-        "\"roofline\": {\"attainable_tflops\": 1e308}, \"occupancy\": {\"warps_most\": 1e-300, \"share\": -1},"
-        "\"ladder\": {\"registers\": [{\"from\": -5, \"to\": -7, \"blocks\": 1e99}], \"shared\": [{}], \"threads\": [7]}}]}",
+        "{\"schema\": \"kiln.explain/1\", \"kernels\": [1, null, {}, {\"kernel\": 3, \"gpu\": [], "
+        "\"model\": 4, \"notes\": {}}]}",
+        "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"gpu\": {\"memory_gbs\": 1e308}, "
+        "\"intensity\": 1e308, \"warps\": 1, \"blocks\": -1e99,"
+        "\"roofline\": {\"attainable_tflops\": 1e308}, \"occupancy\": {\"warps_most\": 1e-300, "
+        "\"share\": -1},"
+        "\"ladder\": {\"registers\": [{\"from\": -5, \"to\": -7, \"blocks\": 1e99}], \"shared\": "
+        "[{}], \"threads\": [7]}}]}",
         "{\"schema\": \"kiln.bench/1\"}",
-        "{\"schema\": \"kiln.bench/1\", \"devices\": [3], \"rows\": [4, {\"point\": \"=\"}, {\"point\": \"n=inf\", \"gbs\": 3},"
-        "{\"point\": \"n=1e999\", \"gbs\": 3}, {\"point\": \"n=3\", \"gbs\": 1e-300, \"cold\": 7}, {\"point\": \"n=4\", \"gbs\": 2},"
+        "{\"schema\": \"kiln.bench/1\", \"devices\": [3], \"rows\": [4, {\"point\": \"=\"}, "
+        "{\"point\": \"n=inf\", \"gbs\": 3},"
+        "{\"point\": \"n=1e999\", \"gbs\": 3}, {\"point\": \"n=3\", \"gbs\": 1e-300, \"cold\": 7}, "
+        "{\"point\": \"n=4\", \"gbs\": 2},"
         "{\"point\": \"n=4\", \"gbs\": 2}]}",
         "{\"schema\": \"kiln.check/1\", \"diagnostics\": [3, {}]}",
-        "kiln-tune 1\n", "kiln-tune 1",
+        "kiln-tune 1\n",
+        "kiln-tune 1",
     };
     (void)state;
     for (size_t i = 0; i < sizeof in / sizeof *in; i++) {
@@ -313,7 +341,8 @@ static size_t colors(const char *css, const char *end, struct color *out)
     for (const char *s = css; (s = strstr(s, "--")) && s < end; s += 2) {
         unsigned r, g, b;
         int used = 0;
-        if (sscanf(s + 2, "%23[a-z0-9-]: #%2x%2x%2x;%n", out[n].name, &r, &g, &b, &used) == 4 && used)
+        if (sscanf(s + 2, "%23[a-z0-9-]: #%2x%2x%2x;%n", out[n].name, &r, &g, &b, &used) == 4 &&
+            used)
             out[n++].luminance = 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
     }
     return n;
@@ -338,7 +367,8 @@ static void block(const char *css, const char *end, const char *what)
             double least = c[i].name[0] == 't' ? 4.5 : c[i].name[0] == 'l' ? 3 : 0;
             bool on = least > 4 ? c[k].name[0] == 's' : strcmp(c[k].name, "s-page") == 0;
             if (least > 0 && on && contrast(&c[i], &c[k]) < least)
-                fail_msg("%s: %s on %s has %.2f", what, c[i].name, c[k].name, contrast(&c[i], &c[k]));
+                fail_msg("%s: %s on %s has %.2f", what, c[i].name, c[k].name,
+                         contrast(&c[i], &c[k]));
         }
     }
     assert_true(texts >= 6 && surfaces >= 5 && lines >= 7);
@@ -354,13 +384,15 @@ static void contrasts(void **state)
         free(css);
         css = more;
     }
-    const char *dark = strstr(css, "prefers-color-scheme: dark"), *end = dark ? strstr(dark, "}\n}") : NULL;
+    const char *dark = strstr(css, "prefers-color-scheme: dark"),
+               *end = dark ? strstr(dark, "}\n}") : NULL;
     assert_non_null(end);
     block(css, dark, "light");
     block(dark, end, "dark");
     /* no other colours than those */
     for (const char *s = strstr(end, "#"); s; s = strstr(s + 1, "#"))
-        assert_false(isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2]) && isxdigit((unsigned char)s[3]));
+        assert_false(isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2]) &&
+                     isxdigit((unsigned char)s[3]));
     /* of what the test itself says */
     struct color white = {"", 1}, black = {"", 0};
     assert_true(fabs(contrast(&white, &black) - 21) < 1e-9);
@@ -397,9 +429,15 @@ static void labels(void **state)
 
 static void figures(void **state)
 {
-    static const struct { double v; const char *text; } num[] = {
-        {0, "0"}, {1234567, "1,234,567"}, {999.4, "999"}, {12.34, "12.3"}, {1.2345, "1.23"}, {0.01324, "0.0132"}, {-1.5, "-1.50"}};
-    static const struct { double ms; const char *text; } ms[] = {
+    static const struct {
+        double v;
+        const char *text;
+    } num[] = {{0, "0"},         {1234567, "1,234,567"}, {999.4, "999"}, {12.34, "12.3"},
+               {1.2345, "1.23"}, {0.01324, "0.0132"},    {-1.5, "-1.50"}};
+    static const struct {
+        double ms;
+        const char *text;
+    } ms[] = {
         {1234, "1.23 s"}, {12.5, "12.5 ms"}, {0.0175, "17.5 µs"}, {2e-5, "20.0 ns"}, {-1, "–"}};
     char buf[32];
     (void)state;
