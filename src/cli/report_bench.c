@@ -95,8 +95,7 @@ static void remarks(FILE *f, const json_t *rows, const json_t *notes)
     size_t i;
     const json_t *o;
     fputs("<ul class=\"plain dim\">\n", f);
-    json_array_foreach(rows, i, o)
-    {
+    json_array_foreach (rows, i, o) {
         const char *check = kl_jstr(o, "check");
         bool said = !*check;
         for (size_t k = 0; k < i && !said; k++) {
@@ -107,7 +106,8 @@ static void remarks(FILE *f, const json_t *rows, const json_t *notes)
         if (!said)
             kl_html(f, "<li>checked: %s: %s</li>\n", kl_jstr(o, "kernel"), check);
     }
-    json_array_foreach(notes, i, o) kl_html(f, "<li>note: %s</li>\n", json_string_value(o));
+    json_array_foreach (notes, i, o)
+        kl_html(f, "<li>note: %s</li>\n", json_string_value(o));
     fputs("</ul>\n", f);
 }
 
@@ -118,14 +118,16 @@ void kl_rep_bench(FILE *f, const struct kl_rep_input *in, const char *id)
     const json_t *rows = json_object_get(in->root, "rows"), *o;
     size_t i;
     kl_html(f, "<section id=\"%s\"><h2>Measured: %s</h2>\n<ul class=\"plain\">\n", id, in->name);
-    json_array_foreach(json_object_get(in->root, "devices"), i, o) device(f, o);
+    json_array_foreach (json_object_get(in->root, "devices"), i, o)
+        device(f, o);
     kl_html(f,
             "</ul>\n<p class=\"dim\">kiln %s, build %s. Medians; bytes: each array once as it is "
             "read and written; ceilings are measured beside the case.</p>\n",
             kl_jstr(in->root, "kiln"), kl_jstr(in->root, "build"));
     kl_rep_sweeps(f, in->root, id);
     kl_table_begin(f, "", "Measured rows", columns);
-    json_array_foreach(rows, i, o) row(f, o);
+    json_array_foreach (rows, i, o)
+        row(f, o);
     kl_table_end(f);
     remarks(f, rows, json_object_get(in->root, "notes"));
     fputs("</section>\n", f);

@@ -14,7 +14,8 @@ static void finding(FILE *f, const json_t *d)
     if (json_is_object(p))
         kl_html(f, "<br><span class=\"dim\">%s:%lld</span> <code>%s</code>", kl_jstr(p, "file"),
                 kl_jint(p, "line"), kl_jstr(p, "source") + strspn(kl_jstr(p, "source"), " \t"));
-    json_array_foreach(json_object_get(d, "notes"), i, o) kl_html(f, "<br>%s", kl_jstr(o, "text"));
+    json_array_foreach (json_object_get(d, "notes"), i, o)
+        kl_html(f, "<br>%s", kl_jstr(o, "text"));
     fputs("</li>\n", f);
 }
 
@@ -26,13 +27,14 @@ static void check(FILE *f, const json_t *j)
     kl_html(f, "<p><b>%s</b>%s%s: <span class=\"%s\">%s</span>, %u diagnostic%s",
             kl_jstr(j, "file"), *kl_jstr(j, "kernel") ? ", kernel " : "", kl_jstr(j, "kernel"),
             clean ? "good" : "bad", kl_jstr(j, "status"), (unsigned)n, n == 1 ? "" : "s");
-    json_array_foreach(json_object_get(j, "checks"), i, o)
+    json_array_foreach (json_object_get(j, "checks"), i, o)
         kl_html(f, "%s%s", i ? ", " : ". Checked: ", json_string_value(o));
     fputs(".</p>\n", f);
     if (!n)
         return;
     fputs("<ul class=\"plain\">\n", f);
-    json_array_foreach(list, i, o) finding(f, o);
+    json_array_foreach (list, i, o)
+        finding(f, o);
     fputs("</ul>\n", f);
 }
 
@@ -68,8 +70,7 @@ void kl_rep_tune(FILE *f, const struct kl_rep *r)
         size_t k;
         if (r->in[i].kind != KL_REP_TUNE)
             continue;
-        json_array_foreach(r->in[i].root, k, o)
-        {
+        json_array_foreach (r->in[i].root, k, o) {
             kl_html(f, "<tr><th scope=\"row\">%s</th>", kl_jstr(o, "kernel"));
             for (size_t c = 0; c < 4; c++)
                 kl_html(f, "<td>%s</td>", kl_jstr(o, keys[c]));

@@ -83,8 +83,7 @@ static void add_kernels(struct kl_rep *r, json_t *root)
 {
     json_t *o;
     size_t i;
-    json_array_foreach(json_object_get(root, "kernels"), i, o)
-    {
+    json_array_foreach (json_object_get(root, "kernels"), i, o) {
         r->k = kl_xgrow(r->k, sizeof *r->k, r->nk);
         r->k[r->nk++] = (struct kl_rep_kernel){.j = json_incref(o)};
     }

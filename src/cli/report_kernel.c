@@ -36,9 +36,10 @@ static void step_up(FILE *f, const json_t *k)
     double have = kl_jnum(json_object_get(k, "registers"), "registers");
     size_t i;
     char text[80] = "";
-    json_array_foreach(rungs, i, o) if (kl_jnum(o, "to") < have)
-        snprintf(text, sizeof text, "at most %lld registers: %lld blocks", kl_jint(o, "to"),
-                 kl_jint(o, "blocks"));
+    json_array_foreach (rungs, i, o)
+        if (kl_jnum(o, "to") < have)
+            snprintf(text, sizeof text, "at most %lld registers: %lld blocks", kl_jint(o, "to"),
+                     kl_jint(o, "blocks"));
     if (*text)
         pair(f, "next step up", text, "");
 }
@@ -57,9 +58,9 @@ static void occupancy(FILE *f, const json_t *k)
              kl_jint(o, "blocks") == 1 ? "" : "s", kl_jint(o, "warps"), kl_jint(o, "warps_most"));
     pair(f, "occupancy", text, "");
     n = 0;
-    json_array_foreach(json_object_get(o, "limited_by"), i,
-                       by) if (n < 120 && json_string_value(by)) n +=
-        (size_t)snprintf(text + n, 80, "%s%.60s", n ? ", " : "", json_string_value(by));
+    json_array_foreach (json_object_get(o, "limited_by"), i, by)
+        if (n < 120 && json_string_value(by))
+            n += (size_t)snprintf(text + n, 80, "%s%.60s", n ? ", " : "", json_string_value(by));
     if (n)
         pair(f, "limited by", text, "");
     step_up(f, k);
@@ -89,8 +90,7 @@ static void floors(FILE *f, const json_t *k)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(json_object_get(k, "floors"), i, o)
-    {
+    json_array_foreach (json_object_get(k, "floors"), i, o) {
         char ms[32], from[120], name[80], g[32];
         snprintf(name, sizeof name, "floor, %.40s", kl_jstr(o, "from"));
         snprintf(from, sizeof from, "at %s GB/s", kl_rep_num(kl_jnum(o, "gbs"), g));
@@ -139,7 +139,7 @@ static void shape(FILE *f, const json_t *v)
 {
     size_t i;
     const json_t *o;
-    json_array_foreach(v, i, o)
+    json_array_foreach (v, i, o)
         kl_html(f, "%s%lld", i ? "×" : "", (long long)json_integer_value(o));
 }
 
@@ -147,7 +147,9 @@ static const json_t *named(const json_t *list, const char *name)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(list, i, o) if (strcmp(kl_jstr(o, "name"), name) == 0) return o;
+    json_array_foreach (list, i, o)
+        if (strcmp(kl_jstr(o, "name"), name) == 0)
+            return o;
     return NULL;
 }
 
@@ -165,8 +167,7 @@ static void arrays(FILE *f, const json_t *k)
     const json_t *traffic = kl_jat(k, "model", "arrays"), *o;
     size_t i;
     kl_table_begin(f, "", "Arrays", "array|type and shape|#size|#read|#written|#each byte read");
-    json_array_foreach(json_object_get(k, "arrays"), i, o)
-    {
+    json_array_foreach (json_object_get(k, "arrays"), i, o) {
         const json_t *t = named(traffic, kl_jstr(o, "name"));
         double reuse = kl_jnum(t, "reuse");
         kl_html(f, "<tr><th scope=\"row\">%s</th><td>%s[", kl_jstr(o, "name"), kl_jstr(o, "type"));
@@ -190,9 +191,10 @@ static void doubts(FILE *f, const json_t *k)
     if (!json_array_size(list))
         return;
     fputs("<h3>Unknown</h3><ul class=\"plain\">\n", f);
-    json_array_foreach(list, i, o) kl_html(
-        f, "<li>line %lld: %s <span class=\"dim\">(%s times)</span></li>\n", kl_jint(o, "line"),
-        kl_jstr(o, "text"), kl_rep_num(kl_jnum(o, "count"), (char[32]){0}));
+    json_array_foreach (list, i, o)
+        kl_html(f, "<li>line %lld: %s <span class=\"dim\">(%s times)</span></li>\n",
+                kl_jint(o, "line"), kl_jstr(o, "text"),
+                kl_rep_num(kl_jnum(o, "count"), (char[32]){0}));
     fputs("</ul>\n", f);
 }
 
@@ -238,7 +240,7 @@ static void constants(FILE *f, const json_t *k)
     const char *name;
     kl_html(f, "<p class=\"dim\">%s:%lld, %s, PTX %s", kl_jstr(k, "file"), kl_jint(k, "line"),
             kl_jstr(k, "arch"), kl_jstr(k, "ptx"));
-    json_object_foreach(json_object_get(k, "constants"), name, o)
+    json_object_foreach (json_object_get(k, "constants"), name, o)
         kl_html(f, ", %s = %s", name, json_string_value(o));
     if (json_is_true(json_object_get(facts, "v16")))
         fputs(", multiples of 16 bytes", f);

@@ -20,8 +20,7 @@ static bool sound(const json_t *rungs, double warps, double most)
     const json_t *o;
     size_t i;
     bool ok = json_array_size(rungs) > 0 && warps >= 1 && warps <= 64 && most >= 1 && most <= 4096;
-    json_array_foreach(rungs, i, o)
-    {
+    json_array_foreach (rungs, i, o) {
         double from = kl_jnum(o, "from"), to = kl_jnum(o, "to"), blocks = kl_jnum(o, "blocks");
         ok &= from >= 0 && to >= from && to < 1e9 && blocks >= 0 && blocks <= 4096;
     }
@@ -45,9 +44,8 @@ static void steps(struct kl_plot *p, const json_t *rungs, const struct kind *t, 
     const json_t *o;
     size_t i;
     fputs("<path class=\"line s0\" d=\"", p->f);
-    double before = NAN;
-    json_array_foreach(rungs, i, o)
-    {
+    double before = (double)NAN;
+    json_array_foreach (rungs, i, o) {
         double y = kl_plot_y(p, share_of(o, warps, most));
         double x = kl_plot_x(p, fmax(p->x.lo, kl_jnum(o, "from") / t->unit));
         if (i)
@@ -67,12 +65,13 @@ static void table(FILE *f, const json_t *rungs, const struct kind *t, double war
     char a[32], b[32], columns[100];
     snprintf(columns, sizeof columns, "%s|#blocks|#occupancy", t->label);
     kl_figures_begin(f, columns);
-    json_array_foreach(rungs, i, o) kl_html(
-        f,
-        "<tr><th scope=\"row\">%s to %s</th><td class=\"n\">%lld</td><td "
-        "class=\"n\">%.1f%%</td></tr>\n",
-        kl_rep_num(kl_jnum(o, "from") / t->unit, a), kl_rep_num(kl_jnum(o, "to") / t->unit, b),
-        kl_jint(o, "blocks"), share_of(o, warps, most));
+    json_array_foreach (rungs, i, o)
+        kl_html(f,
+                "<tr><th scope=\"row\">%s to %s</th><td class=\"n\">%lld</td><td "
+                "class=\"n\">%.1f%%</td></tr>\n",
+                kl_rep_num(kl_jnum(o, "from") / t->unit, a),
+                kl_rep_num(kl_jnum(o, "to") / t->unit, b), kl_jint(o, "blocks"),
+                share_of(o, warps, most));
     kl_figures_end(f);
 }
 
@@ -117,8 +116,7 @@ static void threads(FILE *f, const json_t *k, const json_t *rungs)
     fputs("<figure><figcaption>Occupancy over threads a block, all else the same</figcaption>\n",
           f);
     kl_table_begin(f, "", "Occupancy over threads", "#threads|#blocks|#occupancy");
-    json_array_foreach(rungs, i, o)
-    {
+    json_array_foreach (rungs, i, o) {
         double t = kl_jnum(o, "to"), warps = ceil(t / 32);
         kl_html(f,
                 "<tr class=\"%s\"><th scope=\"row\" class=\"n\">%lld</th><td "

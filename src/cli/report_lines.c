@@ -22,7 +22,9 @@ static const json_t *line_at(const struct view *v, long long line)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(v->lines, i, o) if (in_file(v, o) && kl_jint(o, "line") == line) return o;
+    json_array_foreach (v->lines, i, o)
+        if (in_file(v, o) && kl_jint(o, "line") == line)
+            return o;
     return NULL;
 }
 
@@ -31,8 +33,7 @@ static const char *quoted(const json_t *list, const char *file, long long line)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(list, i, o)
-    {
+    json_array_foreach (list, i, o) {
         const json_t *p = json_object_get(o, "place");
         if (kl_jint(p, "line") == line && strcmp(kl_jstr(p, "file"), file) == 0)
             return kl_jstr(p, "source");
@@ -91,7 +92,7 @@ static void note(FILE *f, const json_t *d)
     kl_html(f, "<tr class=\"note\"><td></td><td colspan=\"5\"><p><b class=\"%s\">%s</b> %s</p>",
             strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn", kl_jstr(d, "code"),
             kl_jstr(d, "text"));
-    json_array_foreach(json_object_get(d, "notes"), i, o)
+    json_array_foreach (json_object_get(d, "notes"), i, o)
         kl_html(f, "<p>%s</p>", kl_jstr(o, "text"));
     o = json_object_get(d, "fix");
     if (json_is_object(o))
@@ -104,8 +105,7 @@ static void notes_at(const struct view *v, const char *file, long long line)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(v->notes, i, o)
-    {
+    json_array_foreach (v->notes, i, o) {
         const json_t *p = json_object_get(o, "place");
         if (kl_jint(p, "line") == line && strcmp(kl_jstr(p, "file"), file) == 0)
             note(v->f, o);
@@ -129,10 +129,10 @@ static long long last_line(const struct view *v)
     long long last = kl_jint(v->k, "line");
     const json_t *o;
     size_t i;
-    json_array_foreach(v->lines, i, o) if (in_file(v, o) && kl_jint(o, "line") > last) last =
-        kl_jint(o, "line");
-    json_array_foreach(v->notes, i, o)
-    {
+    json_array_foreach (v->lines, i, o)
+        if (in_file(v, o) && kl_jint(o, "line") > last)
+            last = kl_jint(o, "line");
+    json_array_foreach (v->notes, i, o) {
         const json_t *p = json_object_get(o, "place");
         if (in_file(v, p) && kl_jint(p, "line") > last)
             last = kl_jint(p, "line");
@@ -168,9 +168,12 @@ static void from_quotes(const struct view *v)
     const json_t *o;
     long long *line =
         kl_xalloc((json_array_size(v->lines) + json_array_size(v->notes) + 1) * sizeof *line);
-    json_array_foreach(v->lines, i, o) if (in_file(v, o)) line[n++] = kl_jint(o, "line");
-    json_array_foreach(v->notes, i, o) if (in_file(v, json_object_get(o, "place"))) line[n++] =
-        kl_jint(json_object_get(o, "place"), "line");
+    json_array_foreach (v->lines, i, o)
+        if (in_file(v, o))
+            line[n++] = kl_jint(o, "line");
+    json_array_foreach (v->notes, i, o)
+        if (in_file(v, json_object_get(o, "place")))
+            line[n++] = kl_jint(json_object_get(o, "place"), "line");
     qsort(line, n, sizeof *line, by_line);
     for (i = 0; i < n; i++) {
         const char *s = any_quoted(v, v->file, line[i]);
@@ -186,8 +189,7 @@ static void other_files(const struct view *v)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(v->lines, i, o)
-    {
+    json_array_foreach (v->lines, i, o) {
         const char *file = kl_jstr(o, "file");
         long long line = kl_jint(o, "line");
         if (!*file || in_file(v, o))
@@ -205,15 +207,14 @@ static void without_line(const struct view *v)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(v->notes, i, o)
-    {
+    json_array_foreach (v->notes, i, o) {
         const json_t *p = json_object_get(o, "place");
         bool shown = json_is_object(p) && in_file(v, p);
         const json_t *l;
         size_t k;
-        json_array_foreach(v->lines, k, l) shown |=
-            json_is_object(p) && !strcmp(kl_jstr(l, "file"), kl_jstr(p, "file")) &&
-            kl_jnum(l, "line") == kl_jnum(p, "line");
+        json_array_foreach (v->lines, k, l)
+            shown |= json_is_object(p) && !strcmp(kl_jstr(l, "file"), kl_jstr(p, "file")) &&
+                     kl_jnum(l, "line") == kl_jnum(p, "line");
         if (!shown)
             note(v->f, o);
     }

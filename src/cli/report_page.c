@@ -20,10 +20,10 @@ static bool shown_before(const struct kl_rep *r, size_t n, const json_t *device)
     size_t k;
     for (size_t i = 0; i < n; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(
-                json_object_get(r->in[i].root, "devices"), k,
-                o) if (!strcmp(kl_jstr(o, "device"), kl_jstr(device, "device")) &&
-                       !strcmp(kl_jstr(o, "name"), kl_jstr(device, "name"))) return true;
+            json_array_foreach (json_object_get(r->in[i].root, "devices"), k, o)
+                if (!strcmp(kl_jstr(o, "device"), kl_jstr(device, "device")) &&
+                    !strcmp(kl_jstr(o, "name"), kl_jstr(device, "name")))
+                    return true;
     return false;
 }
 
@@ -45,8 +45,7 @@ static void devices(FILE *f, const struct kl_rep *r)
     for (size_t i = 0; i < r->nin; i++) {
         if (r->in[i].kind != KL_REP_BENCH)
             continue;
-        json_array_foreach(json_object_get(r->in[i].root, "devices"), k, o)
-        {
+        json_array_foreach (json_object_get(r->in[i].root, "devices"), k, o) {
             long long driver = kl_jint(o, "driver");
             if (shown_before(r, i, o))
                 continue;
@@ -113,9 +112,10 @@ static double floor_us(const json_t *k, const char *from)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(json_object_get(k, "floors"), i,
-                       o) if (strcmp(kl_jstr(o, "from"), from) == 0) return kl_jnum(o, "us");
-    return NAN;
+    json_array_foreach (json_object_get(k, "floors"), i, o)
+        if (strcmp(kl_jstr(o, "from"), from) == 0)
+            return kl_jnum(o, "us");
+    return (double)NAN;
 }
 
 static void ms_cell(FILE *f, double us)

@@ -73,10 +73,10 @@ const json_t *kl_rep_row(const struct kl_rep *r, const json_t *kernel, const cha
         const json_t *o;
         size_t k;
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "rows"), k,
-                               o) if (same_work(o, kernel) && kl_jnum(o, "gbs") > 0 &&
-                                      strncmp(kl_jstr(o, "device"), device, strlen(device)) ==
-                                          0) return o;
+            json_array_foreach (json_object_get(r->in[i].root, "rows"), k, o)
+                if (same_work(o, kernel) && kl_jnum(o, "gbs") > 0 &&
+                    strncmp(kl_jstr(o, "device"), device, strlen(device)) == 0)
+                    return o;
     }
     return NULL;
 }
@@ -96,8 +96,7 @@ static void measured(struct roof *out, const struct kl_rep *r, const json_t *roo
 {
     const json_t *o;
     size_t i;
-    json_array_foreach(json_object_get(root, "rows"), i, o)
-    {
+    json_array_foreach (json_object_get(root, "rows"), i, o) {
         double flops = flops_of(r, o), bytes = kl_jnum(o, "bytes"), gbs = kl_jnum(o, "gbs");
         char name[NAME];
         if (strcmp(kl_jstr(o, "device"), device) != 0 || !(bytes > 0))
@@ -126,7 +125,7 @@ static void limits(const struct roof *r, double *flat, double *gbs)
 
 static void ranges(struct kl_plot *p, const struct roof *r)
 {
-    double flat, gbs, x0 = INFINITY, x1 = 0, y0 = INFINITY, y1 = 0;
+    double flat, gbs, x0 = (double)INFINITY, x1 = 0, y0 = (double)INFINITY, y1 = 0;
     limits(r, &flat, &gbs);
     for (unsigned i = 0; i < r->ndot; i++) {
         x0 = fmin(x0, r->dot[i].x);
@@ -273,9 +272,9 @@ static void gpu_roof(FILE *f, const struct kl_rep *r, size_t first, unsigned *nu
     }
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "devices"), k,
-                               o) if (strstr(kl_jstr(o, "name"), gpu))
-                measured(&out, r, r->in[i].root, kl_jstr(o, "device"));
+            json_array_foreach (json_object_get(r->in[i].root, "devices"), k, o)
+                if (strstr(kl_jstr(o, "name"), gpu))
+                    measured(&out, r, r->in[i].root, kl_jstr(o, "device"));
     draw(f, &out, (*number)++);
 }
 
@@ -304,8 +303,7 @@ static void device_roof(FILE *f, const struct kl_rep *r, size_t first, const jso
     size_t k;
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "devices"), k, o)
-            {
+            json_array_foreach (json_object_get(r->in[i].root, "devices"), k, o) {
                 if (!same_device(o, d))
                     continue;
                 if (i < first)
@@ -333,6 +331,7 @@ void kl_rep_roofs(FILE *f, const struct kl_rep *r)
             gpu_roof(f, r, i, &number);
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH)
-            json_array_foreach(json_object_get(r->in[i].root, "devices"), k,
-                               d) if (!drawn_above(r, d)) device_roof(f, r, i, d, &number);
+            json_array_foreach (json_object_get(r->in[i].root, "devices"), k, d)
+                if (!drawn_above(r, d))
+                    device_roof(f, r, i, d, &number);
 }

@@ -77,10 +77,10 @@ static void gather(struct sweep *s, const json_t *rows, size_t at)
     for (i = 0; i < at; i++)
         if (same_chart(s, json_array_get(rows, i)))
             return;
-    json_array_foreach(rows, i, o) if (same_chart(s, o) && kl_jnum(o, "gbs") > 0) s->flops &=
-        kl_jnum(o, "gflops") > 0;
-    json_array_foreach(rows, i, o)
-    {
+    json_array_foreach (rows, i, o)
+        if (same_chart(s, o) && kl_jnum(o, "gbs") > 0)
+            s->flops &= kl_jnum(o, "gflops") > 0;
+    json_array_foreach (rows, i, o) {
         double y = kl_jnum(o, s->flops ? "gflops" : "gbs");
         char name[NAME];
         if (!same_chart(s, o) || !kl_rep_drawable(y) || !split(kl_jstr(o, "point"), name, &x, rest))
@@ -154,7 +154,7 @@ static void data(FILE *f, const struct sweep *s)
 
 static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
 {
-    double top = 0, least = INFINITY, lo = INFINITY, hi = 0;
+    double top = 0, least = (double)INFINITY, lo = (double)INFINITY, hi = 0;
     char chart[64], title[300];
     qsort(s->v, s->n, sizeof *s->v, by_x);
     for (size_t i = 0; i < s->n; i++) {
@@ -192,11 +192,11 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
     const json_t *o;
     size_t i, n = 0;
     double top = 0;
-    json_array_foreach(rows, i, o) if (!done[i] && kl_jnum(o, "gbs") > 0)
-    {
-        n++;
-        top = fmax(top, fmax(kl_jnum(o, "gbs"), kl_jnum(o, "copy_gbs")));
-    }
+    json_array_foreach (rows, i, o)
+        if (!done[i] && kl_jnum(o, "gbs") > 0) {
+            n++;
+            top = fmax(top, fmax(kl_jnum(o, "gbs"), kl_jnum(o, "copy_gbs")));
+        }
     if (!n)
         return;
     double h = 20.0 * (double)n + 24, y = 20;
@@ -207,8 +207,7 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
             "aria-labelledby=\"%s-b-t %s-b-d\"><title id=\"%s-b-t\">Rates in GB/s</title><desc "
             "id=\"%s-b-d\">A bar for each row of the table below.</desc>\n",
             h, h, id, id, id, id);
-    json_array_foreach(rows, i, o)
-    {
+    json_array_foreach (rows, i, o) {
         double v = kl_jnum(o, "gbs"), copy = kl_jnum(o, "copy_gbs");
         char name[200], a[32];
         if (done[i] || !(v > 0))

@@ -53,8 +53,10 @@ static void shape_text(const json_t *o, char *buf, size_t n)
     const json_t *d;
     size_t i, used = 0;
     buf[0] = 0;
-    json_array_foreach(json_object_get(o, "dim"), i, d) if (used < n) used +=
-        (size_t)snprintf(buf + used, n - used, "[%lld]", (long long)json_integer_value(d));
+    json_array_foreach (json_object_get(o, "dim"), i, d)
+        if (used < n)
+            used +=
+                (size_t)snprintf(buf + used, n - used, "[%lld]", (long long)json_integer_value(d));
 }
 
 static void where(FILE *f, const json_t *o)
@@ -150,8 +152,7 @@ static void exchange(FILE *f, const json_t *o, const char *id)
     where(f, o);
     kl_html(f, "<br>from <code>%s</code><br>to <code>%s</code></p>\n<div class=\"row\">\n",
             kl_jstr(o, "from"), kl_jstr(o, "to"));
-    json_array_foreach(json_object_get(o, "ways"), i, way)
-    {
+    json_array_foreach (json_object_get(o, "ways"), i, way) {
         snprintf(part, sizeof part, "%s-%u", id, (unsigned)i);
         banks(f, o, way, part);
     }
@@ -170,14 +171,12 @@ void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id)
     if (!json_array_size(h) && !json_array_size(x))
         return;
     fputs("<h3>Where elements lie</h3>\n<div class=\"row\">\n", f);
-    json_array_foreach(h, i, o)
-    {
+    json_array_foreach (h, i, o) {
         snprintf(part, sizeof part, "%s-h%u", id, (unsigned)i);
         holders(f, o, part);
     }
     fputs("</div>\n", f);
-    json_array_foreach(x, i, o)
-    {
+    json_array_foreach (x, i, o) {
         snprintf(part, sizeof part, "%s-x%u", id, (unsigned)i);
         exchange(f, o, part);
     }
