@@ -104,6 +104,8 @@ struct kl_axis {
     double lo, hi;
     bool log;
     const char *label;
+    const double *at; /* ticks there, n of them in order, instead of round numbers */
+    size_t n;
 };
 
 /* Boxes of texts that are there already: a new one looks for a free place. */

@@ -26,6 +26,7 @@ static char *compact(const char *s)
 static struct kl_rep_input *add(struct kl_rep *r, enum kl_report_kind kind, const char *name,
                                 char *raw, json_t *root)
 {
+    name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name; /* folders are nobody's business */
     r->in = kl_xgrow(r->in, sizeof *r->in, r->nin);
     struct kl_rep_input *in = &r->in[r->nin++];
     *in = (struct kl_rep_input){kind, kl_xstrndup(name, strlen(name)), raw, root};

@@ -85,8 +85,8 @@ static void draw(FILE *f, const json_t *k, const struct kind *t, const json_t *r
     struct kl_plot p = {.w = 360, .h = 200, .left = 40, .right = 14, .top = 22, .bottom = 36};
     if (!sound(rungs, warps, most))
         return;
-    p.x = (struct kl_axis){0, hi, false, t->label};
-    p.y = (struct kl_axis){0, 100, false, "occupancy, %"};
+    p.x = (struct kl_axis){0, hi, false, t->label, NULL, 0};
+    p.y = (struct kl_axis){0, 100, false, "occupancy, %", NULL, 0};
     snprintf(chart, sizeof chart, "%s-%s", id, t->key);
     kl_html(f, "<figure><figcaption>%s</figcaption>\n", t->title);
     kl_plot_begin(&p, f, chart, t->title,

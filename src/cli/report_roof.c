@@ -139,8 +139,8 @@ static void ranges(struct kl_plot *p, const struct roof *r)
     x1 = pow(10, ceil(log10(x1 * 2)));
     y1 = fmax(y1, flat > 0 ? flat : gbs * x1);
     y0 = fmin(y0, gbs > 0 ? gbs * x0 : y0);
-    p->x = (struct kl_axis){x0, x1, true, "FLOP a byte that must move"};
-    p->y = (struct kl_axis){pow(10, floor(log10(y0))), y1 * 1.8, true, "GFLOP/s"};
+    p->x = (struct kl_axis){x0, x1, true, "FLOP a byte that must move", NULL, 0};
+    p->y = (struct kl_axis){pow(10, floor(log10(y0))), y1 * 1.8, true, "GFLOP/s", NULL, 0};
 }
 
 static void ceilings(struct kl_plot *p, const struct roof *r)

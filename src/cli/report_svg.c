@@ -139,6 +139,16 @@ static void tick_y(struct kl_plot *p, double v, bool named)
 static void ticks(struct kl_plot *p, const struct kl_axis *a,
                   void (*tick)(struct kl_plot *, double, bool))
 {
+    if (a->n) {
+        double last = -1e9;
+        for (size_t i = 0; i < a->n; i++) {
+            double x = place(a, a->at[i], 0, p->w - p->left - p->right);
+            bool named = fabs(x - last) >= 36;
+            tick(p, a->at[i], named);
+            last = named ? x : last;
+        }
+        return;
+    }
     if (a->log) {
         double decades = log10(a->hi / a->lo);
         for (int e = (int)floor(log10(a->lo)); e <= (int)ceil(log10(a->hi)); e++)

@@ -165,9 +165,18 @@ static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
     }
     bool wide = top / least > 30;
     struct kl_plot p = {.w = 580, .h = 280, .left = 58, .right = 130, .top = 20, .bottom = 38};
-    p.x = (struct kl_axis){lo, hi, true, s->variable};
-    p.y = (struct kl_axis){wide ? least * 0.8 : 0, top * (wide ? 1.3 : 1.08), wide,
-                           s->flops ? "GFLOP/s" : "GB/s"};
+    double *at = kl_xalloc((s->n + 1) * sizeof *at);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        if (!n || at[n - 1] < s->v[i].x)
+            at[n++] = s->v[i].x;
+    p.x = (struct kl_axis){lo, hi, true, s->variable, at, n};
+    p.y = (struct kl_axis){wide ? least * 0.8 : 0,
+                           top * (wide ? 1.3 : 1.08),
+                           wide,
+                           s->flops ? "GFLOP/s" : "GB/s",
+                           NULL,
+                           0};
     snprintf(chart, sizeof chart, "%s-s%u", id, number);
     snprintf(title, sizeof title, "%s over %s on %s", s->flops ? "GFLOP/s" : "GB/s", s->variable,
              s->device);
@@ -180,6 +189,7 @@ static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
     for (int k = -1; k < s->nseries; k++)
         label_series(&p, s, k);
     kl_plot_end(&p);
+    free(at);
     data(f, s);
     if (s->left_out)
         kl_html(f, "<p class=\"dim\">%d more rows are in the table only.</p>", s->left_out);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../library.h"
 #include "explain.h"
@@ -122,8 +123,93 @@ static void library(void **state)
     print_message("%u kernels\n", n);
 }
 
+/* ---- pictures of tiles ---- */
+
+static kl_explained *explained(kiln_context *ctx, kiln_module **m, const char *text,
+                               bool no_swizzle)
+{
+    static kl_chip chip;
+    static const int64_t shape[] = {256, 256}, strides[] = {256, 1};
+    kiln_arg a = {.name = "x", .kind = KILN_ARG_TENSOR};
+    kl_explained *e;
+    assert_true(kl_chip_find("H200", &chip));
+    assert_int_equal(kiln_compile(ctx, "k.kiln", text, strlen(text), m, NULL), KILN_OK);
+    a.u.tensor = (kiln_tensor){.dtype = KILN_F32, .ndim = 2, .shape = shape, .strides = strides};
+    const kl_explain_opts o = {.chip = &chip, .no_swizzle = no_swizzle};
+    assert_int_equal(kl_explain(kiln_module_at(*m, 0), &a, 1, &o, &e, NULL), KILN_OK);
+    return e;
+}
+
+/* No two elements lie in one place, and lane 0 begins the row with as many as one access has. */
+static void apart(const kl_tile_holders *h)
+{
+    const kl_tile_corner *c = &h->corner;
+    uint64_t seen[KL_TILE_SIDE * KL_TILE_SIDE];
+    for (uint32_t i = 0; i < c->rows * c->cols; i++) {
+        uint32_t r = i / c->cols, k = i % c->cols;
+        seen[i] = (uint64_t)h->reg[r][k] << 32 | (uint64_t)h->lane[r][k] << 16 |
+                  (uint64_t)h->warp[r][k] << 8 | h->cta[r][k];
+        for (uint32_t j = 0; j < i; j++)
+            assert_true(seen[j] != seen[i]);
+    }
+    for (uint32_t i = 0; i < h->vec; i++)
+        assert_true(h->reg[0][i] == i && h->lane[0][i] == 0 && h->warp[0][i] == 0);
+}
+
+/* Of what the first store of warp 0 writes, as far as the picture shows it: elements of one bank. */
+static uint32_t busiest(const kl_tile_exchange *x, const kl_tile_banks *b)
+{
+    uint32_t n[32] = {0}, most = 0;
+    for (uint32_t r = 0; r < x->corner.rows; r++)
+        for (uint32_t c = 0; c < x->corner.cols; c++)
+            if (b->first[r][c] & 1)
+                n[b->word[r][c] % 32]++;
+    for (uint32_t i = 0; i < 32; i++)
+        most = n[i] > most ? n[i] : most;
+    return most;
+}
+
+static void tiles(void **state)
+{
+    static const char text[] = "kernel t(i64 M, i64 N, f32 y[N][M], const f32 x[M][N])\n"
+                               "    grid(cdiv(N, 64), cdiv(M, 64))\n{\n"
+                               "    i64 n = program_id(0) * 64, m = program_id(1) * 64;\n"
+                               "    y[n:64][m:64] = trans(x[m:64][n:64]);\n}\n";
+    kiln_options o = KILN_OPTIONS_INIT;
+    kiln_context *ctx;
+    kiln_module *m;
+    (void)state;
+    o.device = KILN_DEVICE_INTERP;
+    assert_int_equal(kiln_context_create(&o, &ctx, NULL), KILN_OK);
+    for (int plain = 0; plain < 2; plain++) {
+        kl_explained *e = explained(ctx, &m, text, plain);
+        uint32_t n = 0;
+        for (const kl_tile_holders *h; (h = kl_explain_holders(e, n)); n++) {
+            assert_true(h->corner.rows == 16 && h->corner.cols == 16 && h->corner.rank == 2);
+            assert_int_equal(h->place.line, 5);
+            apart(h);
+        }
+        assert_true(n >= 1);
+        assert_string_equal(kl_explain_holders(e, 0)->kind, "load");
+        const kl_tile_exchange *x = kl_explain_exchange(e, 0);
+        assert_non_null(x);
+        assert_null(kl_explain_exchange(e, 1));
+        assert_int_equal(x->bytes, 4);
+        assert_true(x->way[0].possible && x->way[2].possible);
+        assert_true(x->way[plain ? 0 : 2].chosen && !x->way[plain ? 2 : 0].chosen);
+        for (uint32_t r = 0; r < 16; r++) /* four of a column are one access; these by rows */
+            for (uint32_t c = 0; c < 16; c++)
+                assert_int_equal(x->way[0].word[r][c], (r / 4 * 64 + c) * 4 + r % 4);
+        assert_true(x->way[0].store + x->way[0].load > x->way[2].store + x->way[2].load);
+        assert_true(busiest(x, &x->way[0]) > busiest(x, &x->way[2]));
+        kl_explain_free(e);
+        kiln_module_free(m);
+    }
+    kiln_context_free(ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(library)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(library), cmocka_unit_test(tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

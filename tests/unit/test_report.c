@@ -408,8 +408,8 @@ static void labels(void **state)
     FILE *f = open_memstream(&text, &n);
     struct kl_plot p = {.w = 400, .h = 300, .left = 40, .right = 20, .top = 20, .bottom = 40};
     (void)state;
-    p.x = (struct kl_axis){1, 1000, true, "x"};
-    p.y = (struct kl_axis){0, 10, false, "y"};
+    p.x = (struct kl_axis){1, 1000, true, "x", NULL, 0};
+    p.y = (struct kl_axis){0, 10, false, "y", NULL, 0};
     kl_plot_begin(&p, f, "id", "t", "d");
     assert_true(fabs(kl_plot_x(&p, 1) - 40) < 1e-9 && fabs(kl_plot_x(&p, 1000) - 380) < 1e-9);
     assert_true(fabs(kl_plot_x(&p, 10) - (40 + 340 / 3.0)) < 1e-9);
