@@ -50,19 +50,18 @@ int kl_rep_source(struct kl_rep *r, const struct kl_opts *o);
 char *kl_rep_page(struct kl_rep *r, size_t *n, struct kl_msg *m);
 void kl_rep_free(struct kl_rep *r);
 
-/* ---- parts of the page ---- */
+/* ---- parts of the page: each in report_NAME.c ---- */
 
-void kl_rep_kernels(FILE *f, const struct kl_rep *r);          /* report_page.c: the table */
-void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i); /* report_kernel.c */
-void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k,
-                         const char *id);                                  /* report_lines.c */
-void kl_rep_ladder(FILE *f, const json_t *k, const char *id);              /* report_ladder.c */
-void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id);           /* report_tile.c */
-void kl_rep_roofs(FILE *f, const struct kl_rep *r);                        /* report_roof.c */
-void kl_rep_bench(FILE *f, const struct kl_rep_input *in, const char *id); /* report_bench.c */
-void kl_rep_sweeps(FILE *f, const json_t *root, const char *id);           /* report_sweep.c */
-void kl_rep_check(FILE *f, const struct kl_rep *r);                        /* report_check.c */
+void kl_rep_kernels(FILE *f, const struct kl_rep *r);   /* the table; in report_page.c */
+unsigned kl_rep_roofs(FILE *f, const struct kl_rep *r); /* how many */
+void kl_rep_bench(FILE *f, const struct kl_rep_input *in, const char *id);
+void kl_rep_sweeps(FILE *f, const json_t *root, const char *id);
+void kl_rep_check(FILE *f, const struct kl_rep *r);
 void kl_rep_tune(FILE *f, const struct kl_rep *r);
+void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i);
+void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id); /* lines */
+void kl_rep_ladder(FILE *f, const json_t *k, const char *id);
+void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id);
 
 /* The row of a benchmark that timed this kernel on that many bytes; device: how its name begins. */
 const json_t *kl_rep_row(const struct kl_rep *r, const json_t *kernel, const char *device);

@@ -89,7 +89,7 @@ static void note(FILE *f, const json_t *d)
 {
     const json_t *o;
     size_t i;
-    kl_html(f, "<tr class=\"note\"><td></td><td colspan=\"5\"><p><b class=\"%s\">%s</b> %s</p>",
+    kl_html(f, "<tr class=\"note\"><td colspan=\"6\"><p><b class=\"%s\">%s</b> %s</p>",
             strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn", kl_jstr(d, "code"),
             kl_jstr(d, "text"));
     json_array_foreach (json_object_get(d, "notes"), i, o)

@@ -189,7 +189,9 @@ static void page(FILE *f, const struct kl_rep *r)
     contents(f, r);
     kl_rep_kernels(f, r);
     fputs("<section id=\"roofline\"><h2>Roofline</h2>\n<div class=\"row\">\n", f);
-    kl_rep_roofs(f, r);
+    if (!kl_rep_roofs(f, r))
+        fputs("<p class=\"dim\">No kernel here has arithmetic on tiles whose rate is known.</p>",
+              f);
     fputs("</div></section>\n", f);
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH) {

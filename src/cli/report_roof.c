@@ -197,13 +197,13 @@ static void table(FILE *f, const struct roof *r)
     fputs("</ul></details>\n", f);
 }
 
-static void draw(FILE *f, const struct roof *r, unsigned number)
+static void draw(FILE *f, const struct roof *r, unsigned *number)
 {
     struct kl_plot p = {.w = 580, .h = 340, .left = 58, .right = 20, .top = 20, .bottom = 38};
     char id[32];
     if (!r->ndot || !r->nline)
         return;
-    snprintf(id, sizeof id, "roof%u", number);
+    snprintf(id, sizeof id, "roof%u", (*number)++);
     ranges(&p, r);
     kl_html(f, "<figure><figcaption>%s</figcaption>\n", r->title);
     kl_plot_begin(
@@ -275,7 +275,7 @@ static void gpu_roof(FILE *f, const struct kl_rep *r, size_t first, unsigned *nu
             json_array_foreach (json_object_get(r->in[i].root, "devices"), k, o)
                 if (strstr(kl_jstr(o, "name"), gpu))
                     measured(&out, r, r->in[i].root, kl_jstr(o, "device"));
-    draw(f, &out, (*number)++);
+    draw(f, &out, number);
 }
 
 static bool drawn_above(const struct kl_rep *r, const json_t *device)
@@ -318,10 +318,10 @@ static void device_roof(FILE *f, const struct kl_rep *r, size_t first, const jso
              kl_jstr(d, "device"), *kl_jstr(d, "name") ? " " : "", kl_jstr(d, "name"));
     add_line(&out, most[0], 0, "copy", "measured, the most");
     add_line(&out, most[1], 0, "read", "measured, the most");
-    draw(f, &out, (*number)++);
+    draw(f, &out, number);
 }
 
-void kl_rep_roofs(FILE *f, const struct kl_rep *r)
+unsigned kl_rep_roofs(FILE *f, const struct kl_rep *r)
 {
     unsigned number = 0;
     const json_t *d;
@@ -334,4 +334,5 @@ void kl_rep_roofs(FILE *f, const struct kl_rep *r)
             json_array_foreach (json_object_get(r->in[i].root, "devices"), k, d)
                 if (!drawn_above(r, d))
                     device_roof(f, r, i, d, &number);
+    return number;
 }
