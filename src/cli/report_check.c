@@ -8,9 +8,14 @@ static void finding(FILE *f, const json_t *d)
 {
     const json_t *p = json_object_get(d, "place"), *o;
     size_t i;
-    kl_html(f, "<li><b class=\"%s\">%s</b> %s",
-            strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn", kl_jstr(d, "code"),
-            kl_jstr(d, "text"));
+    const char *severity = kl_jstr(d, "severity");
+    bool quiet = json_is_true(json_object_get(d, "suppressed"));
+    kl_html(f, "<li><b class=\"%s\">%s %s</b> %s%s",
+            quiet                            ? "dim"
+            : strcmp(severity, "error") == 0 ? "bad"
+                                             : "warn",
+            severity, kl_jstr(d, "code"), kl_jstr(d, "text"),
+            quiet ? " (a comment in the source allows it)" : "");
     if (json_is_object(p))
         kl_html(f, "<br><span class=\"dim\">%s:%lld</span> <code>%s</code>", kl_jstr(p, "file"),
                 kl_jint(p, "line"), kl_jstr(p, "source") + strspn(kl_jstr(p, "source"), " \t"));
@@ -27,8 +32,13 @@ static void check(FILE *f, const json_t *j)
     kl_html(f, "<p><b>%s</b>%s%s: <span class=\"%s\">%s</span>, %u diagnostic%s",
             kl_jstr(j, "file"), *kl_jstr(j, "kernel") ? ", kernel " : "", kl_jstr(j, "kernel"),
             clean ? "good" : "bad", kl_jstr(j, "status"), (unsigned)n, n == 1 ? "" : "s");
+    const char *device = kl_jstr(j, "device");
+    if (*device)
+        kl_html(f, "; on %s", strcmp(device, "sim") ? "the interpreter" : "the PTX executor");
     json_array_foreach (json_object_get(j, "checks"), i, o)
         kl_html(f, "%s%s", i ? ", " : ". Checked: ", json_string_value(o));
+    json_array_foreach (json_object_get(j, "not_run"), i, o)
+        kl_html(f, "%s%s", i ? ", " : ". Not checked: ", json_string_value(o));
     fputs(".</p>\n", f);
     if (!n)
         return;

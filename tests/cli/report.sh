@@ -39,6 +39,11 @@ r conflict.kiln x=256x256:f32 --no-swizzle | grep -A2 'src">.*trans(x' | sed 's/
 # files: what explain says is on the page, with the measured time of the row that moves the same bytes
 "$KILN" explain k.kiln x=4096:f32 --gpu H200 --registers none --format json -o e.json
 "$KILN" check k.kiln x='rand(64,f32)' --format json >c.json
+cat >race.kiln <<'K'
+kernel race(i64 n, f32 y[n], const f32 x[n]) grid(4) { y[0:4] = x[program_id(0):4]; }
+K
+"$KILN" check race.kiln x='rand(16,f32)' --format json >race.json
+"$KILN" report race.json | sed -n '/"check"/,/<\/section/p' | sed 's/<[^>]*>/ /g' | grep -o 'findings .*races\|error K1301.*y\[0\]'
 printf 'kiln-tune 1\n\nkernel scale\n    device cuda\n    use B=256\n' >t.tune
 "$KILN" report e.json c.json bench.json t.tune --date 2026-01-31 --commit abc --title 'A & B' -o f.html
 grep -o '^<title>[^<]*</title>\|<dt>\(date\|commit\)</dt><dd>[^<]*\|<td>B=256</td>\|class="good">clean\|measured, cold</dt><dd>[^<]*' f.html | sed 's/<[^>]*>/ /g'
