@@ -18,14 +18,20 @@ static bool in_file(const struct view *v, const json_t *o)
     return strcmp(kl_jstr(o, "file"), v->file) == 0;
 }
 
-static const json_t *line_at(const struct view *v, long long line)
+/* A line of the model's list, or of the executor's. */
+static const json_t *find_line(const json_t *lines, const char *file, long long line)
 {
     const json_t *o;
     size_t i;
-    json_array_foreach (v->lines, i, o)
-        if (in_file(v, o) && kl_jint(o, "line") == line)
+    json_array_foreach (lines, i, o)
+        if (kl_jint(o, "line") == line && strcmp(kl_jstr(o, "file"), file) == 0)
             return o;
     return NULL;
+}
+
+static const json_t *line_at(const struct view *v, long long line)
+{
+    return find_line(v->lines, v->file, line);
 }
 
 /* Text of a line as some access or note quotes it; NULL: none does. */
@@ -112,6 +118,19 @@ static void notes_at(const struct view *v, const char *file, long long line)
     }
 }
 
+/* What the executor counted on a line of the model, with --measure sim. */
+static void measured(const struct view *v, const char *file, long long line)
+{
+    const json_t *o = find_line(kl_jat(v->k, "executor", "lines"), file, line);
+    if (!o)
+        return;
+    fputs("<tr class=\"hot\"><th scope=\"row\" class=\"n\">sim</th>", v->f);
+    ratio(v->f, json_object_get(o, "global_load"), NULL);
+    ratio(v->f, json_object_get(o, "global_store"), NULL);
+    ratio(v->f, json_object_get(o, "shared_load"), json_object_get(o, "shared_store"));
+    fputs("<td></td><td class=\"src dim\">counted by the PTX executor</td></tr>\n", v->f);
+}
+
 static void row(const struct view *v, const char *file, long long line, const char *s, size_t n,
                 const json_t *l)
 {
@@ -120,6 +139,8 @@ static void row(const struct view *v, const char *file, long long line, const ch
     fputs("<td class=\"src\">", v->f);
     kl_html_text(v->f, s, n);
     fputs("</td></tr>\n", v->f);
+    if (l)
+        measured(v, file, line);
     notes_at(v, file, line);
 }
 
