@@ -71,20 +71,19 @@ static void range(FILE *f, const char *what, const json_t *v)
 static void device(FILE *f, const json_t *d)
 {
     const char *name = kl_jstr(d, "name"), *throttle = kl_jstr(d, "throttle");
-    double sms = kl_jnum(d, "multiprocessors"), threads = kl_jnum(d, "threads");
-    double driver = kl_jnum(d, "driver"), mhz = kl_jnum(d, "full_mhz");
+    long long sms = kl_jint(d, "multiprocessors"), threads = kl_jint(d, "threads");
+    long long driver = kl_jint(d, "driver"), mhz = kl_jint(d, "full_mhz");
     kl_html(f, "<li><b>%s</b>%s%s", kl_jstr(d, "device"), *name ? " " : "", name);
     if (sms > 0)
-        kl_html(f, ", %lld multiprocessors", (long long)sms);
+        kl_html(f, ", %lld multiprocessors", sms);
     else if (threads > 0)
-        kl_html(f, ", %lld threads", (long long)threads);
+        kl_html(f, ", %lld threads", threads);
     if (driver > 0)
-        kl_html(f, ", driver for CUDA %lld.%lld", (long long)driver / 1000,
-                (long long)driver % 1000 / 10);
+        kl_html(f, ", driver for CUDA %lld.%lld", driver / 1000, driver % 1000 / 10);
     range(f, "measured copy", json_object_get(d, "copy_gbs"));
     range(f, "measured read", json_object_get(d, "read_gbs"));
     if (mhz > 0)
-        kl_html(f, ", full clock %lld MHz", (long long)mhz);
+        kl_html(f, ", full clock %lld MHz", mhz);
     if (*throttle)
         kl_html(f, ", <span class=\"warn\">throttled: %s</span>", throttle);
     fputs("</li>\n", f);

@@ -164,6 +164,8 @@ static void ticks(struct kl_plot *p, const struct kl_axis *a,
             }
         return;
     }
+    if (!(a->hi > a->lo))
+        return;
     double step = pow(10, floor(log10((a->hi - a->lo) / 4)));
     step *= (a->hi - a->lo) / step > 10 ? (a->hi - a->lo) / step > 20 ? 5 : 2 : 1;
     for (double v = ceil(a->lo / step) * step; v <= a->hi * 1.0001; v += step)
