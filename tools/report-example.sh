@@ -1,6 +1,6 @@
 #!/bin/sh
 # report-example.sh - a page of `kiln report` from softmax, matmul and transpose, with times of this
-# CPU: $O/report.html.  Takes some twenty seconds.
+# CPU: $O/report.html.  Takes half a minute.
 set -eu
 O=${O:-build}
 tmp=$(mktemp -d)

@@ -175,8 +175,9 @@ const char *kl_rep_num(double v, char buf[32])
 
 const char *kl_rep_ms(double ms, char buf[32])
 {
-    const char *unit = ms >= 1000 ? "s" : ms >= 1 ? "ms" : ms >= 1e-3 ? "µs" : "ns";
-    double v = ms >= 1000 ? ms / 1000 : ms >= 1 ? ms : ms >= 1e-3 ? ms * 1e3 : ms * 1e6;
+    double r = ms * 1.0005; /* 999.9 µs are printed as a millisecond */
+    const char *unit = r >= 1000 ? "s" : r >= 1 ? "ms" : r >= 1e-3 ? "µs" : "ns";
+    double v = r >= 1000 ? ms / 1000 : r >= 1 ? ms : r >= 1e-3 ? ms * 1e3 : ms * 1e6;
     if (!(ms >= 0))
         snprintf(buf, 32, "–");
     else

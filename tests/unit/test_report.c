@@ -437,8 +437,8 @@ static void figures(void **state)
     static const struct {
         double ms;
         const char *text;
-    } ms[] = {
-        {1234, "1.23 s"}, {12.5, "12.5 ms"}, {0.0175, "17.5 µs"}, {2e-5, "20.0 ns"}, {-1, "–"}};
+    } ms[] = {{1234, "1.23 s"},    {0.9999, "1.00 ms"}, {0.999, "999 µs"}, {12.5, "12.5 ms"},
+              {0.0175, "17.5 µs"}, {2e-5, "20.0 ns"},   {-1, "–"}};
     char buf[32];
     (void)state;
     for (size_t i = 0; i < sizeof num / sizeof *num; i++)
