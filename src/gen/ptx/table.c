@@ -2,7 +2,8 @@
  *
  * They lie in global memory that the module brings, in the order of the layout's coordinate words:
  * what an axis lacks to a power of two is 0, so a thread's elements are its part of the word and the
- * registers' parts, which are constants.  A table begins with a sector.  Constant memory would be read one address at a time. */
+ * registers' parts, which are constants.  A table begins with a sector.  Constant memory would be read
+ * one address at a time. */
 #include "gen/ptx/ptx.h"
 
 /* Row-major number of the element at a coordinate word; UINT32_MAX: beyond an axis. */
