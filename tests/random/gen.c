@@ -356,11 +356,14 @@ static void loop(struct gen *g)
         line(g, kind ? FMT("} while (%s < %u);", i, trips) : "}");
         return;
     }
+    bool copies = g->loops == 0; /* of copies of copies a C compiler may need minutes */
     if (chance(g, 10)) {
-        line(g, "#pragma unroll");
+        if (copies)
+            line(g, "#pragma unroll");
     } else if (chance(g, 25)) { /* in part, with trips left over */
         unsigned n = 2 + below(g, 3);
-        line(g, FMT("#pragma unroll %u", n));
+        if (copies)
+            line(g, FMT("#pragma unroll %u", n));
         trips += n;
     } else if (chance(g, 25)) { /* more than a few trips, so that it is not unrolled */
         line(g, FMT("#pragma pipeline(%u)", 1 + below(g, 4)));
