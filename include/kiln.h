@@ -245,6 +245,15 @@ KILN_API size_t kiln_module_count(const kiln_module *mod);
 KILN_API kiln_kernel *kiln_module_at(kiln_module *mod, size_t i); /* in source order */
 KILN_API kiln_kernel *kiln_module_kernel(kiln_module *mod, const char *name); /* NULL: absent */
 
+/* Constants that `kiln tune` found: text is a file of it (kiln-tune(5)), name what messages call it.
+ * From then on launches take what fits their device, types and sizes for constants that they do not
+ * give; what they give stays.  Entries for kernels that have changed are passed over, with a note
+ * (K1820).  A later call replaces the earlier one; length 0: none.  Before launches that are to use
+ * it, and not while another thread uses the module.  KILN_E_ARG: a mistake in the text (K1819), of
+ * which nothing is used then. */
+KILN_API kiln_status kiln_module_tune(kiln_module *mod, const char *name, const char *text,
+                                      size_t length, kiln_diags **diags);
+
 typedef enum kiln_param_kind {
     KILN_PARAM_ARRAY = 1,
     KILN_PARAM_SCALAR = 2,

@@ -34,7 +34,8 @@ typedef struct kiln_nn kiln_nn;
 KILN_API kiln_status kiln_nn_create(kiln_context *ctx, kiln_nn **out, kiln_diags **diags);
 KILN_API void kiln_nn_free(kiln_nn *nn); /* before its context; NULL is fine */
 /* The module of a file of kernels/ ("softmax"), compiled if need be, for launches of one's own with
- * kiln_launch.  It belongs to nn. */
+ * kiln_launch.  It belongs to nn.  kiln_module_tune on it holds for the functions of nn, too, as far
+ * as these give no constants: warps and cluster. */
 KILN_API kiln_status kiln_nn_module(kiln_nn *nn, const char *file, kiln_module **out,
                                     kiln_diags **diags);
 

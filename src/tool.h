@@ -68,6 +68,57 @@ typedef struct kl_tool_param {
 kiln_status kl_tool_resolve(kiln_kernel *k, const kiln_arg *args, size_t n, kl_tool_param *out,
                             int64_t grid[3], kiln_diags **diags);
 
+/* ---- tuning (tune.c) ---- */
+
+typedef struct kl_tool_var {
+    const char *name;
+    const int64_t *value; /* to try, as written */
+    size_t n;
+    int64_t preset; /* what a launch has without it; 0 for warps, stages or cluster left open */
+    int32_t is_knob; /* one of these three, and no parameter */
+} kl_tool_var;
+typedef struct kl_tool_space {
+    const char *device; /* "cpu x86-64-v4" */
+    const char *source; /* hash of the kernel, 16 digits */
+    const char *when;   /* types and classes of sizes: "T=f32 rows=16384 cols=1024" */
+    kl_tool_var *var;   /* of the tune clauses */
+    size_t nvar;
+} kl_tool_space;
+/* For a launch with these arguments.  Freed by kl_tool_space_free. */
+kiln_status kl_tool_space_get(kiln_kernel *k, const kiln_arg *args, size_t n, kl_tool_space **out,
+                              kiln_diags **diags);
+void kl_tool_space_free(kl_tool_space *s);
+
+/* What code for a launch would need, by the front end and the back end's text alone. */
+typedef struct kl_tool_need {
+    int64_t grid[3];
+    uint32_t threads, shared_bytes, cluster; /* of a GPU */
+    uint64_t widest;                         /* elements of the largest tile */
+    uint64_t scratch_bytes;                  /* a thread of the CPU */
+    /* GPU: what the model counts for the launch, padding of tiles included (model/model.h) */
+    int32_t counted;                         /* 0: it depends on data */
+    uint64_t sectors, wavefronts, work;
+    uint8_t code[32];                        /* equal for the same code and grid */
+} kl_tool_need;
+/* count: with what the model counts. */
+kiln_status kl_tool_need_get(kiln_kernel *k, const kiln_arg *args, size_t n, int count,
+                             kl_tool_need *out, kiln_diags **diags);
+
+typedef struct kl_tool_tuned {
+    const kiln_kernel *k;
+    const kl_tool_space *space;
+    const kl_tool_var *var; /* nvar that were varied */
+    size_t nvar;
+    const int64_t *use; /* one each; NULL: the defaults */
+    double ms, of_ms;
+} kl_tool_tuned;
+/* The text of a tune file: old (n bytes of `name`, or none) with these entries put in.  Freed by
+ * kl_tool_free. */
+kiln_status kl_tool_tune_text(kiln_module *mod, const char *name, const char *old, size_t n,
+                              const kl_tool_tuned *e, size_t ne, char **text, kiln_diags **diags);
+/* How many entries launches of this module can use. */
+size_t kl_tool_tuned_count(const kiln_module *mod);
+
 /* ---- cases in the source: `//!` lines in order, the text behind `//!` ---- */
 
 size_t kl_tool_test_count(const kiln_module *mod);

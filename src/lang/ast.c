@@ -113,3 +113,9 @@ void kl_ast_print(kl_buf *b, const kl_module_ast *m)
     print(b, m->root, 0);
     kl_puts(b, "\n");
 }
+
+void kl_ast_print_node(kl_buf *b, const kl_node *n)
+{
+    print(b, n, 0);
+    kl_puts(b, "\n");
+}

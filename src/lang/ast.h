@@ -67,6 +67,8 @@ typedef struct kl_module_ast {
     kl_node *root;       /* MODULE */
     KL_VEC(kl_node *) kernels;
     KL_VEC(struct kl_testline) tests;
+    const struct kl_tuned *tuned; /* what launches take by themselves (tuned.h); set by the library */
+    uint32_t ntuned;
 } kl_module_ast;
 
 /* The same pointer for the same bytes. */
@@ -77,6 +79,7 @@ const char *kl_intern(kl_module_ast *m, const char *s, size_t n);
 kl_module_ast *kl_parse(kl_arena *a, const char *name, const char *text, size_t len,
                         const kl_includer *inc, kl_diags *d);
 void kl_ast_print(kl_buf *b, const kl_module_ast *m);
+void kl_ast_print_node(kl_buf *b, const kl_node *n);
 
 /* lex.c */
 typedef struct kl_lexer {

@@ -15,6 +15,7 @@ struct binder {
     const char **from;         /* "x": the array a scalar was deduced from */
     kl_sym **sym;
     kl_diags *d;
+    kl_bound *out;
     unsigned flags;
     bool ok;
 };
@@ -41,6 +42,22 @@ static const char *shape_text(struct binder *s, uint32_t rank, const int64_t *ex
 
 /* ---- matching ---- */
 
+/* warps, stages or cluster, unless the kernel has a parameter of that name. */
+static bool take_knob(struct binder *s, const kiln_arg *a)
+{
+    int k = kl_knob_of(a->name);
+    if (k < 0 || !s->out)
+        return false;
+    if (a->kind != KILN_ARG_INT || a->u.i < 0 || a->u.i > KL_KNOB_MOST)
+        problem(s, KL_K0705, NULL, "`%s` is a number from 1 to %d, or 0 for what the kernel says", a->name,
+                KL_KNOB_MOST);
+    else if (s->out->knob[k])
+        problem(s, KL_K0702, NULL, "`%s` is given twice", a->name);
+    else
+        s->out->knob[k] = (int32_t)a->u.i;
+    return true;
+}
+
 static void match(struct binder *s, const kiln_arg *args, size_t n)
 {
     static const char *const want[] = {"a type", "a constant", "a scalar", "an array", ""};
@@ -54,6 +71,8 @@ static void match(struct binder *s, const kiln_arg *args, size_t n)
         while (p < s->n && (s->params->kid[p]->flags & KL_NF_DEBUG ||
                             strcmp(s->params->kid[p]->name, args[i].name) != 0))
             p++;
+        if (p == s->n && take_knob(s, &args[i]))
+            continue;
         if (p == s->n) {
             const char *names[64];
             uint32_t k = 0;
@@ -407,6 +426,54 @@ static void defaults(struct binder *s)
     }
 }
 
+/* ---- what was tuned ---- */
+
+static bool fits(struct binder *s, const struct kl_tuned *t)
+{
+    for (uint32_t i = 0; i < t->nwhen; i++) {
+        bool ok = false;
+        for (uint32_t p = 0; p < s->n && !ok; p++) {
+            const kl_node *n = s->params->kid[p];
+            if (strcmp(n->name, t->when[i].name) != 0)
+                continue;
+            ok = kl_param_kind(n) == KL_PK_TYPE
+                     ? s->b[p].elem == t->when[i].v
+                     : s->known[p] && kl_size_class((int64_t)s->b[p].bits) == t->when[i].v;
+        }
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* The caller's constants stay. */
+static void use(struct binder *s, const struct kl_tuned *t)
+{
+    for (uint32_t i = 0; i < t->nuse; i++) {
+        const struct kl_tunedval *u = &t->use[i];
+        uint32_t p = 0;
+        while (p < s->n && strcmp(s->params->kid[p]->name, u->name) != 0)
+            p++;
+        int k = p == s->n ? kl_knob_of(u->name) : -1;
+        if (k >= 0 && !s->out->knob[k] && u->v >= 0 && u->v <= KL_KNOB_MOST) {
+            s->out->knob[k] = (int32_t)u->v;
+            s->out->tuned = true;
+        } else if (p < s->n && kl_param_kind(s->params->kid[p]) == KL_PK_CONST && !s->known[p]) {
+            const kiln_arg a = {.name = u->name, .kind = KILN_ARG_INT, .u = {.i = u->v}};
+            s->out->tuned |= take_number(s, p, &a);
+        }
+    }
+}
+
+static void tuned(struct binder *s, const kl_module_ast *m, const kl_node *kernel)
+{
+    for (uint32_t i = m->ntuned; i-- > 0;)
+        if (strcmp(m->tuned[i].kernel, kernel->name) == 0 && fits(s, &m->tuned[i])) {
+            use(s, &m->tuned[i]);
+            return;
+        }
+}
+
 /* ---- arrays ---- */
 
 static bool layout(struct binder *s, uint32_t p)
@@ -671,10 +738,56 @@ static void symbols(struct binder *s)
     }
 }
 
-bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args, size_t n,
-             unsigned flags, int64_t num_sms, kl_bound *out, kl_diags *d)
+/* What one variable of the tune clause may be, without repetitions. */
+static void space_var(struct binder *s, const kl_node *t, struct kl_spacevar *v)
 {
-    struct binder s = {.params = kernel->kid[0], .n = kernel->kid[0]->nkid, .d = d, .flags = flags, .ok = true};
+    int k = kl_knob_of(t->name);
+    bool truth = false;
+    *v = (struct kl_spacevar){.name = t->name, .span = t->span, .knob = true};
+    for (uint32_t p = 0; p < s->n; p++)
+        if (s->params->kid[p]->name == t->name) {
+            v->knob = false;
+            truth = s->b[p].elem == KL_bool;
+            v->preset = (int64_t)s->b[p].bits;
+            if (kl_is_float((enum kl_elem)s->b[p].elem))
+                problem(s, KL_K0306, t, "`%s` is a decimal: whole numbers can be tuned", t->name);
+        }
+    if (v->knob && k >= 0)
+        v->preset = s->out->knob[k];
+    v->v = kl_new_n(s->e.a, int64_t, t->nkid + 1);
+    for (uint32_t i = 0; i < t->nkid; i++) {
+        int64_t x = 0;
+        bool old = false;
+        kl_value b = truth ? kl_to_bool(&s->e, kl_rvalue(&s->e, t->kid[i])) : kl_bad(t->span);
+        if (truth && (b.kind != KL_V_TILE || !b.known || b.rank))
+            problem(s, KL_K0306, t->kid[i], "a value to try must be a constant");
+        else if (truth)
+            x = b.bits != 0;
+        if (!s->ok || (!truth && !eval_i64(s, t->kid[i], "a value to try", &x)))
+            return;
+        for (uint32_t j = 0; j < v->n; j++)
+            old |= v->v[j] == x;
+        if (!old)
+            v->v[v->n++] = x;
+    }
+}
+
+static void fill_space(struct binder *s, const kl_node *clauses, kl_space *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < clauses->nkid; i++)
+        n += clauses->kid[i]->kind == KL_N_TUNE ? clauses->kid[i]->nkid : 0;
+    *out = (kl_space){.var = kl_new_n(s->e.a, struct kl_spacevar, n + 1)};
+    for (uint32_t i = 0; i < clauses->nkid && s->ok; i++)
+        for (uint32_t j = 0; clauses->kid[i]->kind == KL_N_TUNE && j < clauses->kid[i]->nkid && s->ok; j++)
+            space_var(s, clauses->kid[i]->kid[j], &out->var[out->nvar++]);
+}
+
+static bool bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args, size_t n,
+                 unsigned flags, int64_t num_sms, kl_bound *out, kl_space *space, kl_diags *d)
+{
+    struct binder s = {.params = kernel->kid[0], .n = kernel->kid[0]->nkid, .d = d, .out = out,
+                       .flags = flags, .ok = true};
     uint32_t errors = d->nerr;
     memset(out, 0, sizeof *out);
     out->kernel = kernel;
@@ -705,6 +818,8 @@ bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const k
             return false;
     }
     deduce(&s);
+    if (s.ok && !(flags & KL_BIND_UNTUNED))
+        tuned(&s, m, kernel);
     if (s.ok)
         defaults(&s);
     if (s.ok)
@@ -713,7 +828,31 @@ bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const k
         grid(&s, out, kernel->kid[1]);
     if (s.ok && !(flags & KL_BIND_SHAPES_ONLY))
         aliases(&s, out);
+    if (s.ok && space)
+        fill_space(&s, kernel->kid[1], space);
     return s.ok && d->nerr == errors;
+}
+
+bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args, size_t n,
+             unsigned flags, int64_t num_sms, kl_bound *out, kl_diags *d)
+{
+    uint32_t list = d->list.n, nerr = d->nerr, nwarn = d->nwarn;
+    if (!m->ntuned)
+        flags |= KL_BIND_UNTUNED;
+    if (bind(a, m, kernel, args, n, flags, num_sms, out, NULL, d))
+        return true;
+    if (!out->tuned)
+        return false;
+    d->list.n = list; /* an entry stands for a class of sizes: it need not fit all of them */
+    d->nerr = nerr;
+    d->nwarn = nwarn;
+    return bind(a, m, kernel, args, n, flags | KL_BIND_UNTUNED, num_sms, out, NULL, d);
+}
+
+bool kl_bind_space(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args, size_t n,
+                   int64_t num_sms, kl_bound *out, kl_space *space, kl_diags *d)
+{
+    return bind(a, m, kernel, args, n, KL_BIND_SHAPES_ONLY | KL_BIND_UNTUNED, num_sms, out, space, d);
 }
 
 /* ---- for kl_build: what is known without any launch ---- */
@@ -813,4 +952,7 @@ void kl_bound_key(kl_buf *b, const kl_bound *bd)
         }
     }
     kl_puts(b, bd->may_alias ? "alias" : "");
+    for (int k = 0; k < KL_NKNOB; k++)
+        if (bd->knob[k])
+            kl_putf(b, ";%s %d", kl_knob_name[k], (int)bd->knob[k]);
 }

@@ -192,13 +192,13 @@ static int32_t clause_const(kl_elab *e, const kl_node *n, const char *what)
 
 static void tune(kl_elab *e, const kl_node *n)
 {
-    static const char *const own[] = {"warps", "stages", "cluster"};
     for (uint32_t i = 0; i < n->nkid; i++) {
         const kl_node *t = n->kid[i];
         kl_sym *s = kl_sym_find(e, t->name);
-        bool ok = s && s->kind == KL_S_CONST && s->param;
-        for (int k = 0; k < 3; k++)
-            ok |= strcmp(t->name, own[k]) == 0;
+        bool ok = (s && s->kind == KL_S_CONST && s->param) || kl_knob_of(t->name) >= 0;
+        for (uint32_t j = 0; j < i; j++)
+            if (n->kid[j]->name == t->name)
+                kl_err(e, KL_K0603, t->name_span, "`%s` is varied twice", t->name);
         if (!ok)
             kl_err(e, KL_K0603, t->name_span.beg ? t->name_span : t->span,
                    "`tune` varies constexpr parameters, warps, stages and cluster; `%s` is none of these",
@@ -422,6 +422,9 @@ kl_fn *kl_lower(kl_arena *a, const kl_module_ast *m, const kl_bound *bd, kl_diag
         }
     kl_scope_push(e, NULL);
     body(e, kernel);
+    int32_t *const knob[KL_NKNOB] = {&f->warps, &f->stages, &f->cluster};
+    for (int k = 0; k < KL_NKNOB; k++)
+        *knob[k] = bd->knob[k] ? bd->knob[k] : *knob[k];
     return d->nerr == errors ? f : NULL;
 }
 

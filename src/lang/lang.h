@@ -5,6 +5,7 @@
 #include "base/place.h"
 #include "ir/ir.h"
 #include "lang/ast.h"
+#include "lang/tuned.h"
 
 /* First phase of checking: everything that does not need types and constants still
  * unknown.  Also fills the uses of each parameter (reflection).  Errors go to d. */
@@ -35,17 +36,25 @@ typedef struct kl_bound {
     int64_t grid[3];
     bool may_alias; /* a const array shares an element with a written one */
     bool empty;     /* an extent of the grid is 0: nothing runs */
+    int32_t knob[KL_NKNOB]; /* warps, stages, cluster given by the launch; 0: as the kernel says */
+    bool tuned;     /* something came from an entry of m->tuned */
 } kl_bound;
 
 enum {
-    KL_BIND_SHAPES_ONLY = 1 /* memory is not looked at, and arrays that are not given count as
-                               given unless optional: for kiln_infer_shape and for emission */
+    KL_BIND_SHAPES_ONLY = 1, /* memory is not looked at, and arrays that are not given count as
+                                given unless optional: for kiln_infer_shape and for emission */
+    KL_BIND_UNTUNED = 2      /* m->tuned is not looked at */
 };
 
-/* Match arguments by name, deduce, check, compute extents and grid (LANGUAGE 7).  false:
- * errors in d.  num_sms: what num_sms() gives. */
+/* Match arguments by name, deduce, check, compute extents and grid (LANGUAGE 7).  Constants that
+ * args leave out come from the last entry of m->tuned that fits, as long as the kernel's
+ * requirements allow it, else they have their defaults.  false: errors in d.  num_sms: what num_sms() gives. */
 bool kl_bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args,
              size_t n, unsigned flags, int64_t num_sms, kl_bound *out, kl_diags *d);
+
+/* The same without m->tuned; and what the tune clauses vary, for a launch with these arguments. */
+bool kl_bind_space(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, const kiln_arg *args,
+                   size_t n, int64_t num_sms, kl_bound *out, kl_space *space, kl_diags *d);
 
 /* Bytes that identify the specialisation: types, constants, given, aliasing. */
 void kl_bound_key(kl_buf *b, const kl_bound *bd);

@@ -1,0 +1,183 @@
+/* test_tune.c - kiln_module_tune: what launches take from a text, what they do not, and what is
+ * said about a text that is wrong or out of date. */
+#define _GNU_SOURCE
+#include "common.h"
+
+static const char source[] =
+    "kernel blocks(i64 n, type T = f32, constexpr i64 B = 256, i64 y[cdiv(n, B)], const T x[n])\n"
+    "    grid(cdiv(n, B))\n"
+    "    tune(B: 128, 256, 512; warps: 2, 4)\n"
+    "{\n"
+    "    y[program_id(0)] = B;\n"
+    "}\n"
+    "kernel row(i64 n, i64 y[n], constexpr i64 B = pow2ceil(n))\n"
+    "    grid(1)\n"
+    "    requires(B >= n, \"B holds the row\")\n"
+    "{\n"
+    "    y[0:B] = B;\n"
+    "}\n";
+
+/* The block that a launch on n elements takes: what y is, and as the shape of y says. */
+static int64_t block(kiln_kernel *k, kiln_dtype t, int64_t n, const kiln_arg *more, size_t nmore)
+{
+    int64_t *y = calloc((size_t)n, 8), shape[8], parts;
+    float *x = calloc((size_t)n, 8);
+    kiln_dtype dt;
+    int32_t nd;
+    kiln_diags *d = NULL;
+    kiln_arg a[4] = {{.name = "x", .kind = KILN_ARG_TENSOR}};
+    a[0].u.tensor = (kiln_tensor){.data = x, .dtype = t, .ndim = 1, .shape = &n};
+    for (size_t i = 0; i < nmore; i++)
+        a[1 + i] = more[i];
+    assert_int_equal(kiln_infer_shape(k, a, 1 + nmore, "y", &dt, &nd, shape, NULL), KILN_OK);
+    parts = shape[0];
+    a[1 + nmore] = (kiln_arg){.name = "y", .kind = KILN_ARG_TENSOR};
+    a[1 + nmore].u.tensor = (kiln_tensor){.data = y, .dtype = KILN_I64, .ndim = 1, .shape = &parts};
+    kiln_status s = kiln_launch(k, NULL, a, 2 + nmore, &d);
+    show(d);
+    assert_int_equal(s, KILN_OK);
+    int64_t b = y[0];
+    assert_int_equal(parts, (n + b - 1) / b);
+    free(x);
+    free(y);
+    return b;
+}
+
+static kiln_status tune(kiln_module *m, const char *text, kiln_diags **d)
+{
+    return kiln_module_tune(m, "t.tune", text, strlen(text), d);
+}
+
+static void taken(void **state)
+{
+    kiln_context *ctx = interp();
+    kiln_module *m = compile(ctx, source);
+    kiln_kernel *k = kiln_module_kernel(m, "blocks");
+    const kiln_arg given = {.name = "B", .kind = KILN_ARG_INT, .u = {.i = 64}};
+    (void)state;
+    assert_int_equal(block(k, KILN_F32, 1000, NULL, 0), 256);
+    assert_int_equal(tune(m,
+                          "kiln-tune 1\n"
+                          "kernel blocks\n use B=8\n device cuda\n"
+                          "kernel blocks\n use B=128\n device interp\n"
+                          "kernel blocks\n use B=512 warps=4\n when n=1024 T=f32\n"
+                          "kernel blocks\n use default\n when n=4096\n",
+                          NULL),
+                     KILN_OK);
+    assert_int_equal(block(k, KILN_F32, 1000, NULL, 0), 512); /* the last one that fits */
+    assert_int_equal(block(k, KILN_F32, 1024, NULL, 0), 512);
+    assert_int_equal(block(k, KILN_F32, 1025, NULL, 0), 128); /* another class */
+    assert_int_equal(block(k, KILN_F64, 1000, NULL, 0), 128); /* another type */
+    assert_int_equal(block(k, KILN_F32, 4000, NULL, 0), 256); /* the kernel's own */
+    assert_int_equal(block(k, KILN_F32, 1000, &given, 1), 64); /* what is given stays */
+    assert_int_equal(tune(m, "kiln-tune 1\nkernel blocks\nuse B=32\n", NULL), KILN_OK);
+    assert_int_equal(block(k, KILN_F32, 1000, NULL, 0), 32); /* in place of the one before */
+    assert_int_equal(kiln_module_tune(m, NULL, NULL, 0, NULL), KILN_OK);
+    assert_int_equal(block(k, KILN_F32, 1000, NULL, 0), 256);
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+}
+
+/* An entry stands for a class of sizes, and need not fit all of them. */
+static void not_allowed(void **state)
+{
+    kiln_context *ctx = interp();
+    kiln_module *m = compile(ctx, source);
+    kiln_kernel *k = kiln_module_kernel(m, "row");
+    int64_t n = 70, y[128];
+    kiln_arg a = {.name = "y", .kind = KILN_ARG_TENSOR};
+    (void)state;
+    a.u.tensor = (kiln_tensor){.data = y, .dtype = KILN_I64, .ndim = 1, .shape = &n};
+    assert_int_equal(tune(m, "kiln-tune 1\nkernel row\nuse B=64\n", NULL), KILN_OK);
+    assert_int_equal(kiln_launch(k, NULL, &a, 1, NULL), KILN_OK);
+    assert_int_equal(y[69], 128);
+    n = 60;
+    assert_int_equal(kiln_launch(k, NULL, &a, 1, NULL), KILN_OK);
+    assert_int_equal(y[59], 64);
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+}
+
+static void knobs(void **state)
+{
+    const kiln_options opt = {.size = sizeof opt, .device = KILN_DEVICE_SIM};
+    kiln_context *ctx;
+    int64_t n = 2048, parts = 8, *y = calloc(8, 8);
+    float *x = calloc(2048, 4);
+    kiln_spec *s;
+    kiln_diags *d = NULL;
+    kiln_arg a[3] = {{.name = "x", .kind = KILN_ARG_TENSOR}, {.name = "y", .kind = KILN_ARG_TENSOR},
+                     {.name = "warps", .kind = KILN_ARG_INT, .u = {.i = 8}}};
+    (void)state;
+    assert_int_equal(kiln_context_create(&opt, &ctx, NULL), KILN_OK);
+    kiln_module *m = compile(ctx, source);
+    kiln_kernel *k = kiln_module_kernel(m, "blocks");
+    a[0].u.tensor = (kiln_tensor){.data = x, .dtype = KILN_F32, .ndim = 1, .shape = &n};
+    a[1].u.tensor = (kiln_tensor){.data = y, .dtype = KILN_I64, .ndim = 1, .shape = &parts};
+    assert_int_equal(kiln_specialize(k, a, 3, &s, NULL), KILN_OK);
+    assert_int_equal(kiln_spec_get_info(s)->cta_threads, 256);
+    kiln_spec_free(s);
+    assert_int_equal(tune(m, "kiln-tune 1\nkernel blocks\nuse warps=4\ndevice sim sm_90\n", NULL), KILN_OK);
+    assert_int_equal(kiln_specialize(k, a, 2, &s, NULL), KILN_OK);
+    assert_int_equal(kiln_spec_get_info(s)->cta_threads, 128);
+    kiln_spec_free(s);
+    assert_int_equal(kiln_specialize(k, a, 3, &s, NULL), KILN_OK); /* given */
+    assert_int_equal(kiln_spec_get_info(s)->cta_threads, 256);
+    kiln_spec_free(s);
+    a[2].u.i = 65;
+    assert_int_equal(kiln_specialize(k, a, 3, &s, &d), KILN_E_ARG);
+    assert_string_equal(kiln_diags_at(d, 0)->code, "K0705");
+    kiln_diags_free(d);
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+    free(x);
+    free(y);
+}
+
+static void expect(kiln_module *m, const char *text, kiln_status st, const char *code, uint32_t line,
+                   const char *word)
+{
+    kiln_diags *d = NULL;
+    assert_int_equal(tune(m, text, &d), st);
+    assert_int_equal(kiln_diags_count(d), 1);
+    const kiln_diag *g = kiln_diags_at(d, 0);
+    assert_string_equal(g->code, code);
+    assert_string_equal(g->place.file, "t.tune");
+    assert_int_equal(g->place.line, line);
+    if (!strstr(g->text, word))
+        fail_msg("%s", g->text);
+    kiln_diags_free(d);
+}
+
+static void mistakes(void **state)
+{
+    kiln_context *ctx = interp();
+    kiln_module *m = compile(ctx, source);
+    kiln_kernel *k = kiln_module_kernel(m, "blocks");
+    kiln_diags *d = NULL;
+    (void)state;
+    assert_int_equal(tune(m, "kiln-tune 1\nkernel blocks\nuse B=32\n", NULL), KILN_OK);
+    expect(m, "kiln-tune 1\nkernel blocks\nuse B 32\n", KILN_E_ARG, "K1819", 3, "NAME=VALUE");
+    expect(m, "kiln-tune 1\nkernel blocks\nuse C=32\n", KILN_E_ARG, "K1819", 2, "no constant `C`");
+    expect(m, "kiln-tune 1\nkernel blocks\nuse n=32\n", KILN_E_ARG, "K1819", 2, "no constant `n`");
+    expect(m, "kiln-tune 1\n\nkernel blocks\nwhen m=32\nuse B=1\n", KILN_E_ARG, "K1819", 3, "no size `m`");
+    expect(m, "kiln-tune 1\nkernel blocks\nwhen U=f32\nuse B=1\n", KILN_E_ARG, "K1819", 2, "no type `U`");
+    assert_int_equal(block(k, KILN_F32, 1000, NULL, 0), 32); /* the one before still holds */
+    expect(m, "kiln-tune 1\nkernel gone\nuse B=32\n", KILN_OK, "K1820", 2, "no kernel `gone`");
+    expect(m, "kiln-tune 1\nkernel blocks\nsource 0123456789abcdef\nuse B=32\n", KILN_OK, "K1820", 2,
+           "has changed");
+    assert_int_equal(block(k, KILN_F32, 1000, NULL, 0), 256);
+    assert_int_equal(kiln_module_tune(NULL, "t", "", 0, NULL), KILN_E_ARG);
+    assert_int_equal(kiln_module_tune(m, "t", NULL, 3, &d), KILN_E_ARG);
+    assert_string_equal(kiln_diags_at(d, 0)->code, "K1809");
+    kiln_diags_free(d);
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(taken), cmocka_unit_test(not_allowed),
+                                       cmocka_unit_test(knobs), cmocka_unit_test(mistakes)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
