@@ -1,5 +1,5 @@
 #!/bin/sh
-# man.sh FOLDER - manual pages into FOLDER, by scdoc: kiln.1, kiln-COMMAND.1, kiln.3, kiln.7.
+# man.sh FOLDER - manual pages into FOLDER, by scdoc: kiln.1, kiln-COMMAND.1, kiln.3, kiln-tune.5, kiln.7.
 # Run in the source folder; KILN is the command.
 #
 # Pages of commands: what `kiln help --man COMMAND` says from the option table; the first section
@@ -11,7 +11,7 @@ commands() { sed -n 's|^CMD(\([a-z]*\),.*|\1|p' src/cli/cli.def; }
 if [ "${1:-}" = --list ]; then
     echo kiln.1
     for c in $(commands); do echo "kiln-$c.1"; done
-    printf '%s\n' kiln.3 kiln.7
+    printf '%s\n' kiln.3 kiln-tune.5 kiln.7
     exit 0
 fi
 out=${1:?usage: man.sh FOLDER}
@@ -54,7 +54,7 @@ expand() {
     done <"$1"
 }
 
-for p in kiln.1 kiln.3 kiln.7; do
+for p in kiln.1 kiln.3 kiln-tune.5 kiln.7; do
     expand "docs/man/$p.scd" >"$tmp/text" || exit 1
     page "$p" <"$tmp/text"
 done

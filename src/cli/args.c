@@ -34,12 +34,23 @@ static const uint64_t poison[KL_NELEM][2] = {
 
 /* ---- parameters ---- */
 
+/* Defaults of a GPU that a launch may give as if they were constants (docs/language.md). */
+static const kiln_param_info knobs[] = {
+#define KNOB(n) {.name = n, .kind = KILN_PARAM_CONST, .dtype = KILN_I64, .type_name = "i64", .has_default = 1, .decl = n}
+    KNOB("warps"), KNOB("stages"), KNOB("cluster")
+#undef KNOB
+};
+enum { NKNOB = sizeof knobs / sizeof *knobs };
+
 const kiln_param_info *kl_param_find(const kiln_kernel *k, const char *name, struct kl_msg *m)
 {
     size_t n = kiln_kernel_param_count(k), used = 0;
     for (size_t i = 0; i < n; i++)
         if (strcmp(kiln_kernel_param(k, i)->name, name) == 0)
             return kiln_kernel_param(k, i);
+    for (size_t i = 0; i < NKNOB; i++)
+        if (strcmp(knobs[i].name, name) == 0)
+            return &knobs[i];
     const char **names = kl_xalloc((n + 1) * sizeof *names);
     char near[128], list[400] = "";
     for (size_t i = 0; i < n; i++) {
@@ -427,7 +438,7 @@ bool kl_args_set_after(struct kl_args *a, kiln_kernel *k, const struct kl_assign
 {
     size_t np = kiln_kernel_param_count(k);
     *a = (struct kl_args){.k = k, .before = before};
-    a->arg = kl_xalloc((np + 1) * sizeof *a->arg);
+    a->arg = kl_xalloc((np + NKNOB + 1) * sizeof *a->arg);
     a->arr = kl_xalloc((np + 1) * sizeof *a->arr);
     for (size_t i = 0; i < n; i++) {
         if (!kl_param_find(k, as[i].name, m) && !(flags & KL_ARGS_REFERENCE))

@@ -11,7 +11,7 @@
 
 /* ---- the command line ---- */
 
-static int read_words(struct kl_bench *b)
+int kl_bench_words(struct kl_bench *b)
 {
     const struct kl_opts *o = b->o;
     b->spec = kl_xalloc((o->narg + o->nopt + 1) * sizeof *b->spec);
@@ -25,7 +25,7 @@ static int read_words(struct kl_bench *b)
         b->word[b->nword++] = a;
     }
     if (!b->nspec)
-        return kl_usage(o, "kiln bench needs a file");
+        return kl_usage(o, "kiln %s needs a file", o->cmd->name);
     for (size_t i = 0; i < o->nopt; i++)
         if (o->opt[i].id == KL_OPT_bench_vs) {
             b->spec[b->nspec++] = o->opt[i].val;
@@ -34,7 +34,7 @@ static int read_words(struct kl_bench *b)
     return 0;
 }
 
-static int read_lists(struct kl_bench *b)
+int kl_bench_lists(struct kl_bench *b)
 {
     struct kl_msg m;
     for (size_t i = 0; i < b->o->nopt; i++) {
@@ -57,8 +57,8 @@ static int read_lists(struct kl_bench *b)
     return 0;
 }
 
-static int number(const struct kl_bench *b, enum kl_optid id, const char *name, double least,
-                  double most, double *out)
+int kl_bench_number(const struct kl_bench *b, enum kl_optid id, const char *name, double least,
+                    double most, double *out)
 {
     const char *s = kl_opt(b->o, id);
     struct kl_number v;
@@ -114,11 +114,11 @@ static int read_options(struct kl_bench *b)
         return kl_fail(KL_RC_USAGE, "--format %s: there are text, json, csv and md", format);
     if (kl_opt_given(b->o, KL_OPT_tol) && !kl_opt_given(b->o, KL_OPT_verify))
         return kl_usage(b->o, "--tol needs --verify");
-    int rc = number(b, KL_OPT_samples, "samples", 1, 5000, &samples);
+    int rc = kl_bench_number(b, KL_OPT_samples, "samples", 1, 5000, &samples);
     if (!rc)
-        rc = number(b, KL_OPT_timeout, "timeout", 0.01, 3600, &b->loop.rule.most_s);
+        rc = kl_bench_number(b, KL_OPT_timeout, "timeout", 0.01, 3600, &b->loop.rule.most_s);
     if (!rc)
-        rc = number(b, KL_OPT_fail_on, "fail-on", 0, 1000, &fail_on);
+        rc = kl_bench_number(b, KL_OPT_fail_on, "fail-on", 0, 1000, &fail_on);
     if (!rc)
         rc = read_measure(b);
     b->loop.rule.fixed = (size_t)samples;
@@ -130,7 +130,7 @@ static int read_options(struct kl_bench *b)
     return rc;
 }
 
-static int open_devices(struct kl_bench *b)
+int kl_bench_devices(struct kl_bench *b)
 {
     const char *names = kl_opt(b->o, KL_OPT_devices);
     struct kl_list l;
@@ -150,7 +150,7 @@ static int open_devices(struct kl_bench *b)
     return rc;
 }
 
-static int open_sources(struct kl_bench *b)
+int kl_bench_sources(struct kl_bench *b)
 {
     int rc = 0;
     b->src = kl_xalloc(b->ndev * b->nspec * sizeof *b->src);
@@ -178,7 +178,7 @@ static int open_peers(struct kl_bench *b)
 }
 
 /* A name that no kernel has is a mistake; one that only some have is not. */
-static int check_names(const struct kl_bench *b)
+int kl_bench_names(const struct kl_bench *b)
 {
     struct kl_msg m = {0};
     for (size_t i = 0; i < b->nword + b->nset; i++) {
@@ -250,14 +250,23 @@ static int write_reports(struct kl_bench *b)
     return rc;
 }
 
+/* Whether an earlier source is of the same file and device. */
+static bool said_before(const struct kl_bench *b, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (b->src[j].dev == b->src[i].dev && strcmp(b->src[j].s.path, b->src[i].s.path) == 0)
+            return true;
+    return false;
+}
+
 static int run(struct kl_bench *b)
 {
     struct kl_msg m = {0};
     const char *base = kl_opt(b->o, KL_OPT_baseline);
     b->load = kl_machine_load();
-    int rc = read_words(b);
+    int rc = kl_bench_words(b);
     if (!rc)
-        rc = read_lists(b);
+        rc = kl_bench_lists(b);
     if (!rc)
         rc = read_options(b);
     if (!rc && base && !kl_baseline_open(&b->base, base, &m))
@@ -266,11 +275,13 @@ static int run(struct kl_bench *b)
     if (!rc)
         rc = open_peers(b);
     if (!rc)
-        rc = open_devices(b);
+        rc = kl_bench_devices(b);
     if (!rc)
-        rc = open_sources(b);
+        rc = kl_bench_sources(b);
+    for (size_t i = 0; i < b->nsrc && !rc; i++)
+        rc = kl_session_tuned(&b->src[i].s, said_before(b, i));
     if (!rc)
-        rc = check_names(b);
+        rc = kl_bench_names(b);
     for (size_t i = 0; i < kl_points(b->sweep, b->nsweep) && !rc; i++)
         rc = kl_case_run(b, i);
     if (rc)
@@ -280,38 +291,43 @@ static int run(struct kl_bench *b)
     return rc ? rc : b->rep.failed || b->rep.regressed ? KL_RC_FINDINGS : KL_RC_OK;
 }
 
+void kl_bench_close(struct kl_bench *b)
+{
+    kl_case_end(b);
+    for (size_t i = 0; i < b->rep.nrow; i++)
+        kl_row_free(&b->rep.row[i]);
+    free(b->rep.row);
+    for (size_t i = 0; i < b->rep.nnote; i++)
+        free(b->rep.note[i]);
+    free(b->rep.note);
+    for (size_t i = 0; i < b->npeer; i++)
+        kl_peer_close(&b->peer[i]);
+    free(b->peer);
+    kl_session_close(&b->ref.interp);
+    kl_session_close(&b->ref.cpu);
+    for (size_t i = 0; i < b->nsrc; i++)
+        kl_source_close(&b->src[i]);
+    free(b->src);
+    for (size_t i = 0; i < b->ndev; i++)
+        kl_bdev_close(&b->dev[i]);
+    free(b->dev);
+    for (size_t i = 0; i < b->nsweep; i++)
+        kl_sweep_free(&b->sweep[i]);
+    for (size_t i = 0; i < b->nset; i++)
+        kl_sweep_free(&b->set[i]);
+    for (size_t i = 0; i < b->nword; i++)
+        free((char *)b->word[i].name);
+    free(b->sweep);
+    free(b->set);
+    free(b->word);
+    free(b->spec);
+    kl_baseline_close(&b->base);
+}
+
 int kl_cmd_bench(const struct kl_opts *o)
 {
     struct kl_bench b = {.o = o, .rep.fail_on = -1};
     int rc = run(&b);
-    kl_case_end(&b);
-    for (size_t i = 0; i < b.rep.nrow; i++)
-        kl_row_free(&b.rep.row[i]);
-    free(b.rep.row);
-    for (size_t i = 0; i < b.rep.nnote; i++)
-        free(b.rep.note[i]);
-    free(b.rep.note);
-    for (size_t i = 0; i < b.npeer; i++)
-        kl_peer_close(&b.peer[i]);
-    free(b.peer);
-    kl_session_close(&b.ref.interp);
-    kl_session_close(&b.ref.cpu);
-    for (size_t i = 0; i < b.nsrc; i++)
-        kl_source_close(&b.src[i]);
-    free(b.src);
-    for (size_t i = 0; i < b.ndev; i++)
-        kl_bdev_close(&b.dev[i]);
-    free(b.dev);
-    for (size_t i = 0; i < b.nsweep; i++)
-        kl_sweep_free(&b.sweep[i]);
-    for (size_t i = 0; i < b.nset; i++)
-        kl_sweep_free(&b.set[i]);
-    for (size_t i = 0; i < b.nword; i++)
-        free((char *)b.word[i].name);
-    free(b.sweep);
-    free(b.set);
-    free(b.word);
-    free(b.spec);
-    kl_baseline_close(&b.base);
+    kl_bench_close(&b);
     return rc;
 }

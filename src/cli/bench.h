@@ -108,6 +108,10 @@ bool kl_bset_fetch(struct kl_bset *b, size_t copy, struct kl_msg *m);
  * error; m says.  *same: the same bits. */
 bool kl_bset_check(struct kl_bset *b, size_t copy, const struct kl_tol *tol, bool *same,
                    struct kl_msg *m);
+/* The same for everything that the kernel writes, also in place; so behind one launch of a restored
+ * and poisoned copy. */
+bool kl_bset_check_all(struct kl_bset *b, size_t copy, const struct kl_tol *tol, bool *same,
+                       struct kl_msg *m);
 /* How many copies are more than twice the cache; 0: KL_COPIES are less, so that the cache must be
  * flushed. */
 size_t kl_copies_for(uint64_t bytes, uint64_t cache);

@@ -27,8 +27,8 @@ static void push_assign(struct kl_assigns *as, const char *name, char *value, bo
         .name = kl_xstrndup(name, strlen(name)), .value = value, .define = define};
 }
 
-static bool words_of(struct kl_bench *b, struct kl_subject *s, const struct kl_point *point,
-                     const struct kl_point *set, struct kl_msg *m)
+bool kl_case_words(struct kl_bench *b, struct kl_subject *s, const struct kl_point *point,
+                   const struct kl_point *set, struct kl_msg *m)
 {
     struct kl_msg none;
     for (size_t i = 0; i < b->nword; i++) {
@@ -143,7 +143,7 @@ static int make_kernels(struct kl_bench *b, const struct kl_point *point)
             struct kl_msg m = {0};
             kl_point_at(b->set, b->nset, i, &set);
             struct kl_subject *s = add_subject(b, &b->src[k], point, &set);
-            bool ok = words_of(b, s, point, &set, &m);
+            bool ok = kl_case_words(b, s, point, &set, &m);
             kl_point_free(&set);
             if (!ok)
                 return kl_fail(m.rc, "%s", m.text);

@@ -34,6 +34,18 @@ struct kl_bench {
 };
 void kl_bench_note(struct kl_bench *b,
                    char *text); /* a remark of the report; text is kept or freed */
+/* The words and options of the command line; then devices and sources.  0 or an exit code. */
+int kl_bench_words(struct kl_bench *b);
+int kl_bench_lists(struct kl_bench *b);
+int kl_bench_number(const struct kl_bench *b, enum kl_optid id, const char *name, double least,
+                    double most, double *out);
+int kl_bench_devices(struct kl_bench *b);
+int kl_bench_sources(struct kl_bench *b);
+int kl_bench_names(const struct kl_bench *b);
+void kl_bench_close(struct kl_bench *b);
+/* The values of a subject: words with the point's names filled in, and those of a setting. */
+bool kl_case_words(struct kl_bench *b, struct kl_subject *s, const struct kl_point *point,
+                   const struct kl_point *set, struct kl_msg *m);
 /* Case number i.  An exit code where the user must mend something. */
 int kl_case_run(struct kl_bench *b, size_t i);
 /* What is left of a case: its rows go to the report. */

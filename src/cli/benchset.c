@@ -212,16 +212,28 @@ static bool check_one(struct kl_bset *b, size_t copy, size_t i, const struct kl_
     return ok;
 }
 
-bool kl_bset_check(struct kl_bset *b, size_t copy, const struct kl_tol *tol, bool *same,
-                   struct kl_msg *m)
+static bool check_all(struct kl_bset *b, size_t copy, bool updates, const struct kl_tol *tol,
+                      bool *same, struct kl_msg *m)
 {
     *same = true;
     for (size_t i = 0; i < b->host->n; i++) {
         size_t first;
         const struct kl_arr *r = array_of(b->host, i, &first);
-        if (r && r->p->writes && first == i && (r->made || r->p->has_init) &&
+        if (r && r->p->writes && first == i && (updates || r->made || r->p->has_init) &&
             !check_one(b, copy, i, r, tol, same, m))
             return false;
     }
     return true;
+}
+
+bool kl_bset_check(struct kl_bset *b, size_t copy, const struct kl_tol *tol, bool *same,
+                   struct kl_msg *m)
+{
+    return check_all(b, copy, false, tol, same, m);
+}
+
+bool kl_bset_check_all(struct kl_bset *b, size_t copy, const struct kl_tol *tol, bool *same,
+                       struct kl_msg *m)
+{
+    return check_all(b, copy, true, tol, same, m);
 }

@@ -289,3 +289,35 @@ int kl_session_load(struct kl_session *s, const char *spec)
     kl_show_diags(d, stderr, s->o->color_err);
     return 0;
 }
+
+int kl_session_tuned(struct kl_session *s, bool quiet)
+{
+    const char *asked = kl_opt(s->o, KL_OPT_tune_file);
+    struct kl_msg m;
+    kiln_diags *d = NULL;
+    size_t n, used;
+    if (kl_opt_given(s->o, KL_OPT_no_tune))
+        return 0;
+    char *path = asked ? kl_xprintf("%s", asked) : kl_xprintf("%s.tune", s->path);
+    if (!asked && access(path, F_OK)) {
+        free(path);
+        return 0;
+    }
+    char *text = kl_read_file(path, &n, &m);
+    int rc = text ? 0 : kl_fail(m.rc, "%s", m.text);
+    kiln_status st = text ? kiln_module_tune(s->mod, path, text, n, &d) : KILN_OK;
+    if (st)
+        rc = kl_session_fail(s, st, d);
+    else if (quiet)
+        kiln_diags_free(d);
+    else
+        kl_show_diags(d, stderr, s->o->color_err);
+    used = rc || quiet ? 0 : kl_tool_tuned_count(s->mod);
+    if (used)
+        fprintf(stderr, "kiln: tuned constants of %s are used where none are given (%zu entr%s for "
+                        "this device; --no-tune: none)\n",
+                path, used, used == 1 ? "y" : "ies");
+    free(text);
+    free(path);
+    return rc;
+}

@@ -1,0 +1,24 @@
+# `kiln tune` on a GPU: the driver is the one of tests/fakecuda, whose events are always 20 us apart,
+# so that nothing can be faster than the default.
+fake=$(dirname "$KILN")/tests/fakecuda
+[ -e "$fake/libcuda.so.1" ] || { echo "no fake driver is built" >&2; exit 77; }
+unset CUDA_VISIBLE_DEVICES
+cat >k.kiln <<'K'
+kernel grow(i64 n, f32 x[n], constexpr i64 B = 256, constexpr i64 BAD = 0) grid(cdiv(n, B))
+    tune(B: 128, 1024; warps: 2, 4; BAD: 0, 1)
+{
+    i64 i = program_id(0) * B;
+    x[i:B] = 2 * x[i:B] + 1 + BAD;
+}
+K
+export LD_LIBRARY_PATH=$fake
+"$KILN" tune k.kiln x=3000:f32 --device cuda --budget 0.5 -v 2>&1 |
+    sed -E 's/rounds?, [0-9.]+ s/rounds, # s/; s/; the time was up.*//'
+sed -E 's/source .*/source HASH/' k.kiln.tune
+echo "== what takes it"
+sed -i 's/use .*/use B=1024 warps=8/' k.kiln.tune
+"$KILN" run k.kiln 'x=zeros(3000,f32)' --device cuda 2>&1
+"$KILN" bench k.kiln x=3000:f32 --device cuda --samples 3 --measure warm --format json 2>&1 |
+    grep -E 'tuned|"threads"|"grid"' | tail -3
+"$KILN" bench k.kiln x=3000:f32 --device cuda --samples 3 --measure warm --format json --no-tune 2>&1 |
+    grep -E 'tuned|"threads"|"grid"' | tail -2
