@@ -2,7 +2,8 @@
  *
  * Behind a round the challengers stand in the order of their medians.  The better half goes on.  Of
  * the others those go on, too, whose 95 % interval reaches down to that of the best one, but never
- * more than three quarters in all, so that rounds come to an end.  Each round measures anew. */
+ * more than three quarters in all, so that rounds come to an end, and only while half of the time is
+ * left.  Each round measures anew. */
 #include "cli/halving.h"
 
 #include <math.h>
@@ -79,7 +80,8 @@ static void halve(struct run *w)
 {
     size_t n = w->n - 1, keep = (n + 1) / 2, most = n - (n + 3) / 4;
     double best = n ? w->r[w->alive[1]].stat.ci.hi : 0;
-    for (size_t i = keep; i < n && keep < most; i++)
+    bool time = left(w) > w->h->budget_s / 2;
+    for (size_t i = keep; i < n && keep < most && time; i++)
         if (w->r[w->alive[1 + i]].stat.ci.lo <= best)
             w->alive[1 + keep++] = w->alive[1 + i];
     w->n = 1 + keep;

@@ -154,6 +154,13 @@ static int search(struct tune *t, struct kl_search *s, const struct kl_point *po
             list(s);
         return 0;
     }
+    if (s->count[KL_FATE_alive] < 2) { /* nothing to compare */
+        show_fates(s, "");
+        if (t->verbose)
+            list(s);
+        show_winner(s);
+        return 0;
+    }
     rc = kl_search_prepare(s);
     if (rc)
         return rc;
@@ -215,8 +222,8 @@ static int write_file(struct tune *t)
                                .var = s->var,
                                .nvar = s->nvar,
                                .use = s->winner ? s->c[s->winner].v : NULL,
-                               .ms = best->stat.median,
-                               .of_ms = first->stat.median};
+                               .ms = best ? best->stat.median : 0,
+                               .of_ms = first ? first->stat.median : 0};
     }
     kiln_status st = kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, e, t->n, &text, &d);
     int rc = st ? kl_session_fail(&t->b.src[0].s, st, d) : 0;

@@ -93,6 +93,12 @@ static bool given(const struct kl_subject *s, const char *name)
     return false;
 }
 
+/* Elsewhere warps, stages and clusters mean nothing. */
+static bool gpu(const struct kl_search *s)
+{
+    return s->src->dev->cuda || s->src->dev->kind == KILN_DEVICE_SIM;
+}
+
 static int find_vars(struct kl_search *s, const struct kl_args *a)
 {
     kiln_diags *d = NULL;
@@ -106,14 +112,16 @@ static int find_vars(struct kl_search *s, const struct kl_args *a)
     st = kl_tool_resolve(s->src->k, a->arg, a->n, p, NULL, &d);
     if (st)
         rc = kl_session_fail(&s->src->s, st, d);
-    for (size_t i = 0; i < s->space->nvar && !rc; i++)
-        if (!defined(s->b, s->space->var[i].name) && !given(&s->base, s->space->var[i].name))
-            add_var(s, &s->space->var[i], NULL);
+    for (size_t i = 0; i < s->space->nvar && !rc; i++) {
+        const kl_tool_var *v = &s->space->var[i];
+        if (!defined(s->b, v->name) && !given(&s->base, v->name) && (gpu(s) || !v->is_knob))
+            add_var(s, v, NULL);
+    }
     for (size_t i = 0; i < s->b->nset && !rc; i++)
         if (s->b->set[i].n > 1)
             rc = add_list(s, &s->b->set[i], p, n);
     free(p);
-    if (!rc && !s->nvar)
+    if (!rc && !s->nvar && !s->space->nvar)
         rc = kl_fail(KL_RC_USAGE,
                      "kernel %s has nothing to tune: it needs a clause as tune(BLOCK: 256, 512), "
                      "or -D BLOCK=256,512",
@@ -332,7 +340,7 @@ static bool dominates(const struct kl_search *s, const struct kl_candidate *j,
 
 static void prune_dominated(struct kl_search *s, const struct kl_args *a)
 {
-    if (s->src->dev->cuda || s->src->dev->kind == KILN_DEVICE_SIM)
+    if (gpu(s))
         for (size_t i = 0; i < s->n; i++)
             if (s->c[i].fate == KL_FATE_alive) {
                 kiln_arg *arg = with_constants(s, a->arg, a->n, 1, s->c[i].v);
