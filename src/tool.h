@@ -93,7 +93,10 @@ void kl_tool_space_free(kl_tool_space *s);
 typedef struct kl_tool_need {
     int64_t grid[3];
     uint32_t threads, shared_bytes, cluster; /* of a GPU */
-    uint64_t widest;                         /* elements of the largest tile */
+    uint32_t blocks, warps; /* that fit on a multiprocessor, were it not for registers; 0 and
+                               `shared_most` not 0: none does */
+    uint32_t shared_most;   /* bytes that a block may have; 0: not known */
+    uint64_t widest;        /* elements of the largest tile */
     uint64_t scratch_bytes;                  /* a thread of the CPU */
     /* GPU: what the model counts for the launch, padding of tiles included (model/model.h) */
     int32_t counted;                         /* 0: it depends on data */
@@ -116,6 +119,10 @@ typedef struct kl_tool_tuned {
  * kl_tool_free. */
 kiln_status kl_tool_tune_text(kiln_module *mod, const char *name, const char *old, size_t n,
                               const kl_tool_tuned *e, size_t ne, char **text, kiln_diags **diags);
+/* kiln_module_tune as if the device were another one ("cuda sm_90 NVIDIA H200"), of which the last
+ * words may be missing; NULL: the context's. */
+kiln_status kl_tool_tune(kiln_module *mod, const char *name, const char *text, size_t length,
+                         const char *device, kiln_diags **diags);
 /* How many entries launches of this module can use. */
 size_t kl_tool_tuned_count(const kiln_module *mod);
 

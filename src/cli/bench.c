@@ -279,7 +279,7 @@ static int run(struct kl_bench *b)
     if (!rc)
         rc = kl_bench_sources(b);
     for (size_t i = 0; i < b->nsrc && !rc; i++)
-        rc = kl_session_tuned(&b->src[i].s, said_before(b, i));
+        rc = kl_session_tuned(&b->src[i].s, NULL, said_before(b, i));
     if (!rc)
         rc = kl_bench_names(b);
     for (size_t i = 0; i < kl_points(b->sweep, b->nsweep) && !rc; i++)

@@ -144,8 +144,8 @@ int kl_session_open_sms(struct kl_session *s, const struct kl_opts *o, kiln_devi
 /* Split FILE[:KERNEL], read and compile; choose the kernel. */
 int kl_session_load(struct kl_session *s, const char *spec);
 /* Tuned constants for its launches: of --tune FILE, or of FILE.tune beside the source if there is
- * one; says so in a line unless quiet.  0 or an exit code. */
-int kl_session_tuned(struct kl_session *s, bool quiet);
+ * one; says so in a line unless quiet.  device: as for kl_tool_tune.  0 or an exit code. */
+int kl_session_tuned(struct kl_session *s, const char *device, bool quiet);
 /* The kernel `name` of mod, or the only one; prints what there is if that fails. */
 int kl_session_kernel(kiln_module *mod, const char *path, const char *name, kiln_kernel **out);
 void kl_session_close(struct kl_session *s);

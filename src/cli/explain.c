@@ -97,6 +97,25 @@ static int read_chip(struct explain *x)
     return 0;
 }
 
+/* Tuned constants as a launch on that GPU would take them; without --gpu those of any GPU of the
+ * target. */
+static int tuned(const struct explain *x, struct kl_session *s, bool quiet)
+{
+    const char *arch = kl_opt(x->o, KL_OPT_arch), *name = x->has_chip ? x->chip.name : "";
+    char target[16];
+    snprintf(target, sizeof target, "sm_%u", x->has_chip ? x->chip.cc : 90);
+    if (!kl_opt(x->o, KL_OPT_gpu))
+        name = "";
+    char *device = kl_xprintf("cuda %s%s%s", arch ? arch : target,
+                              !*name                               ? ""
+                              : strncmp(name, "NVIDIA", 6) == 0 ? " "
+                                                                   : " NVIDIA ",
+                              name);
+    int rc = kl_session_tuned(s, device, quiet);
+    free(device);
+    return rc;
+}
+
 /* ptxas in CUDA_HOME, then in an absolute folder of PATH, then where the toolkit installs. */
 static char *find_ptxas(void)
 {
@@ -196,6 +215,8 @@ static int measure(struct explain *x, const char *name, kl_explained *e)
         }
         if (!rc)
             rc = kl_session_load(&x->sim, x->o->arg[0]);
+        if (!rc)
+            rc = tuned(x, &x->sim, true);
         if (rc)
             return rc;
     }
@@ -341,6 +362,8 @@ static int run(struct explain *x)
         rc = kl_session_open(&x->s, x->o, KILN_DEVICE_INTERP, 0, false);
     if (!rc)
         rc = kl_session_load(&x->s, x->o->arg[0]);
+    if (!rc)
+        rc = tuned(x, &x->s, false);
     if (rc)
         return rc;
     if (!x->s.want && kiln_module_count(x->s.mod) > 1)

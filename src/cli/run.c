@@ -124,7 +124,7 @@ static int load(struct run *r, kiln_device device)
         s->s.ctx = r->st[0].s.ctx;
         rc = kl_session_load(&s->s, s->spec);
         if (!rc)
-            rc = kl_session_tuned(&s->s, i && strcmp(s->s.path, s[-1].s.path) == 0);
+            rc = kl_session_tuned(&s->s, NULL, i && strcmp(s->s.path, s[-1].s.path) == 0);
         if (!rc)
             rc = kl_session_kernel(s->s.mod, s->s.path, s->s.want, &s->k);
     }

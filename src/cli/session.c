@@ -290,7 +290,7 @@ int kl_session_load(struct kl_session *s, const char *spec)
     return 0;
 }
 
-int kl_session_tuned(struct kl_session *s, bool quiet)
+int kl_session_tuned(struct kl_session *s, const char *device, bool quiet)
 {
     const char *asked = kl_opt(s->o, KL_OPT_tune_file);
     struct kl_msg m;
@@ -305,7 +305,7 @@ int kl_session_tuned(struct kl_session *s, bool quiet)
     }
     char *text = kl_read_file(path, &n, &m);
     int rc = text ? 0 : kl_fail(m.rc, "%s", m.text);
-    kiln_status st = text ? kiln_module_tune(s->mod, path, text, n, &d) : KILN_OK;
+    kiln_status st = text ? kl_tool_tune(s->mod, path, text, n, device, &d) : KILN_OK;
     if (st)
         rc = kl_session_fail(s, st, d);
     else if (quiet)

@@ -294,10 +294,15 @@ static bool prune_one(struct kl_search *s, size_t i, const struct kl_args *a)
     kiln_diags_free(d);
     if (other)
         return end(s, c, KL_FATE_shapes, kl_xprintf("%s", other));
-    if (dev->shared_bytes && c->need.shared_bytes > dev->shared_bytes)
+    uint64_t shared = dev->shared_bytes ? dev->shared_bytes : c->need.shared_most;
+    if (shared && c->need.shared_bytes > shared)
         return end(s, c, KL_FATE_unfit,
                    kl_xprintf("%u bytes of shared memory, and a block may have %llu",
-                              c->need.shared_bytes, (unsigned long long)dev->shared_bytes));
+                              c->need.shared_bytes, (unsigned long long)shared));
+    if (c->need.shared_most && !c->need.blocks)
+        return end(s, c, KL_FATE_unfit,
+                   kl_xprintf("no block of %u threads and %u bytes fits on a multiprocessor",
+                              c->need.threads, c->need.shared_bytes));
     for (size_t j = 0; j < i; j++)
         if ((s->c[j].fate == KL_FATE_alive) &&
             memcmp(s->c[j].need.code, c->need.code, sizeof c->need.code) == 0) {
@@ -334,7 +339,8 @@ static bool dominates(const struct kl_search *s, const struct kl_candidate *j,
     int64_t busy = 2 * (int64_t)at_once(s);
     int64_t most = programs(b) < busy || !busy ? programs(b) : busy;
     return a->counted && b->counted && a->sectors <= b->sectors && a->wavefronts <= b->wavefronts &&
-           a->work <= b->work && a->shared_bytes <= b->shared_bytes && a->threads == b->threads && programs(a) >= most &&
+           a->work <= b->work && a->shared_bytes <= b->shared_bytes && a->threads == b->threads && a->warps >= b->warps &&
+           programs(a) >= most &&
            (2 * a->sectors < b->sectors || 2 * a->work < b->work);
 }
 

@@ -9,6 +9,7 @@
 #include "lib/build.h"
 #include "lib/lib.h"
 #include "model/model.h"
+#include "model/occupancy.h"
 #include "tool.h"
 
 /* ---- names of things ---- */
@@ -63,7 +64,7 @@ static const char *source_hash(kl_arena *a, const kiln_kernel *k)
 
 struct tuning {
     kiln_module *mod;
-    const char *name, *text;
+    const char *name, *text, *device; /* device: NULL: the context's */
     size_t n;
     kl_tunefile file;
     kl_srcmap map;
@@ -154,7 +155,7 @@ static kiln_status take(struct kl_call *c, void *arg)
     open_text(c, t);
     if (t->n && !read_text(c, t))
         return KILN_E_ARG;
-    const char *own = device_text(&c->tmp, m->ctx);
+    const char *own = t->device ? t->device : device_text(&c->tmp, m->ctx);
     t->out = kl_new_n(&m->a, struct kl_tuned, t->file.entry.n + 1);
     for (uint32_t i = 0; i < t->file.entry.n; i++) {
         const struct kl_tuneentry *e = &t->file.entry.v[i];
@@ -165,14 +166,16 @@ static kiln_status take(struct kl_call *c, void *arg)
         else if (e->source && strcmp(e->source, source_hash(&c->tmp, k)) != 0)
             kl_diag(c->d, KL_K1820, line_span(t, e->line),
                     "kernel `%s` has changed since it was tuned: this entry is not used", k->name);
-        else if (kl_tune_device_fits(e->device, own) && !take_entry(c, t, k, e))
+        else if ((kl_tune_device_fits(e->device, own) ||
+                  (t->device && kl_tune_device_fits(own, e->device))) &&
+                 !take_entry(c, t, k, e))
             return KILN_E_ARG;
     }
     return KILN_OK;
 }
 
-kiln_status kiln_module_tune(kiln_module *mod, const char *name, const char *text, size_t length,
-                             kiln_diags **diags)
+kiln_status kl_tool_tune(kiln_module *mod, const char *name, const char *text, size_t length,
+                         const char *device, kiln_diags **diags)
 {
     enum { MOST = 16 << 20 };
     struct kl_call c;
@@ -183,7 +186,11 @@ kiln_status kiln_module_tune(kiln_module *mod, const char *name, const char *tex
     kiln_status s = kl_call_begin(&c, &mod->ctx->al);
     if (s)
         return s;
-    struct tuning t = {.mod = mod, .name = name ? name : "<tune>", .text = text, .n = length};
+    struct tuning t = {.mod = mod,
+                       .name = name ? name : "<tune>",
+                       .text = text,
+                       .device = device,
+                       .n = length};
     if ((!text && length) || length > MOST)
         s = kl_say(&c, KL_K1809, KILN_E_ARG,
                    text ? "kiln_module_tune: a text of %zu bytes"
@@ -207,6 +214,12 @@ kiln_status kiln_module_tune(kiln_module *mod, const char *name, const char *tex
                t.file.entry.n);
     }
     return kl_call_end(&c, s, diags);
+}
+
+kiln_status kiln_module_tune(kiln_module *mod, const char *name, const char *text, size_t length,
+                             kiln_diags **diags)
+{
+    return kl_tool_tune(mod, name, text, length, NULL, diags);
 }
 
 size_t kl_tool_tuned_count(const kiln_module *mod)
@@ -340,6 +353,20 @@ static uint64_t widest(const kl_fn *f)
     return most;
 }
 
+/* Blocks of a multiprocessor by all but registers, which nobody knows yet. */
+static void fit(uint32_t cc, kl_tool_need *o)
+{
+    const kl_occ_block b = {.threads = o->threads, .shared = o->shared_bytes};
+    kl_sm sm;
+    kl_occ occ;
+    if (!kl_sm_find(cc, &sm))
+        return;
+    kl_occupancy(&sm, &b, &occ);
+    o->blocks = occ.blocks;
+    o->warps = occ.warps;
+    o->shared_most = sm.shared_most;
+}
+
 static void text_of(const struct needing *q, const kl_bound *bd, const kl_fn *f, kl_buf *b)
 {
     const kiln_context *ctx = q->k->mod->ctx;
@@ -355,6 +382,7 @@ static void text_of(const struct needing *q, const kl_bound *bd, const kl_fn *f,
         o->threads = info.threads;
         o->shared_bytes = info.shared + info.dynamic;
         o->cluster = info.cluster;
+        fit(ctx->arch, o);
     } else {
         kl_cinfo info = {0};
         kl_c_emit(b, f, "KILN_KERNEL", false, &info);

@@ -83,6 +83,16 @@ sed -i s/512/300/ other.tune
 r --tune other.tune
 "$KILN" bench k.kiln:block x=600:f32 --device interp --samples 3 --measure warm --format csv 2>&1 |
     head -1
+cat >e.tune <<'F'
+kiln-tune 1
+kernel block
+    device cuda sm_90 NVIDIA H200
+    use B=512 warps=4
+F
+cp k.kiln e.kiln && mv e.tune e.kiln.tune
+for g in '' '--gpu H200' '--gpu H100' --no-tune; do
+    "$KILN" explain e.kiln:block x=600:f32 $g 2>&1 | grep -E '^kiln|^block' | sed 's/ *sm_90.*//'
+done
 sed -i 's/when/source 0123456789abcdef\n    when/' k.kiln.tune
 r
 sed -i 's/B=512/B 512/' k.kiln.tune
