@@ -91,7 +91,8 @@ static bool pairs(struct reader *r, kl_tunepairs *out, bool classes)
             int64_t up = 1;
             while (t.v > 0 && up < t.v && up < INT64_C(1) << 61)
                 up <<= 1;
-            return wrong(r, "`%.60s`: sizes stand for classes, which are powers of two; write %s=%lld",
+            return wrong(r,
+                         "`%.60s`: sizes stand for classes, which are powers of two; write %s=%lld",
                          w, t.name, (long long)up);
         }
         kl_push(r->a, out, t);

@@ -16,8 +16,8 @@ typedef KL_VEC(struct kl_tunepair) kl_tunepairs;
 /* One paragraph. */
 struct kl_tuneentry {
     const char *kernel;
-    const char *source; /* hash of the kernel; NULL: it holds whatever the kernel is */
-    const char *device; /* "cpu x86-64-v4", or the first words of it; "": any */
+    const char *source;     /* hash of the kernel; NULL: it holds whatever the kernel is */
+    const char *device;     /* "cpu x86-64-v4", or the first words of it; "": any */
     kl_tunepairs when, use; /* use may be empty: the kernel's own defaults */
     double ms, of_ms;       /* what was measured, and with the defaults; 0: not said */
     uint32_t line;          /* where it begins */
@@ -28,7 +28,8 @@ typedef struct kl_tunefile {
 } kl_tunefile;
 
 /* out->a must be set.  false: *why says what is wrong in *line. */
-bool kl_tunefile_parse(kl_tunefile *out, const char *text, size_t n, uint32_t *line, const char **why);
+bool kl_tunefile_parse(kl_tunefile *out, const char *text, size_t n, uint32_t *line,
+                       const char **why);
 /* In the order of kernel, device and `when`, which is that of kl_tune_order. */
 void kl_tunefile_print(kl_buf *b, const kl_tunefile *f);
 /* Put an entry in, in place of one for the same kernel, device and `when`. */

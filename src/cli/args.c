@@ -36,7 +36,9 @@ static const uint64_t poison[KL_NELEM][2] = {
 
 /* Defaults of a GPU that a launch may give as if they were constants (docs/language.md). */
 static const kiln_param_info knobs[] = {
-#define KNOB(n) {.name = n, .kind = KILN_PARAM_CONST, .dtype = KILN_I64, .type_name = "i64", .has_default = 1, .decl = n}
+#define KNOB(n)                                                                                    \
+    {.name = n, .kind = KILN_PARAM_CONST, .dtype = KILN_I64, .type_name = "i64",                   \
+     .has_default = 1, .decl = n}
     KNOB("warps"), KNOB("stages"), KNOB("cluster")
 #undef KNOB
 };

@@ -29,7 +29,8 @@ static int read_options(struct tune *t)
     if (kl_opt_given(b->o, KL_OPT_tol) && !kl_opt_given(b->o, KL_OPT_verify))
         return kl_usage(b->o, "--tol needs --verify");
     if (b->nspec > 1)
-        return kl_usage(b->o, "kiln tune takes one kernel at a time, and there is %s, too", b->spec[1]);
+        return kl_usage(b->o, "kiln tune takes one kernel at a time, and there is %s, too",
+                        b->spec[1]);
     return kl_bench_number(b, KL_OPT_budget, "budget", 0.01, 86400, &t->budget);
 }
 
@@ -74,7 +75,10 @@ static void list(const struct kl_search *s)
             printf("failed: %s\n", r->why.text);
         else if (r)
             printf("%s after %zu round%s%s\n", kl_time_text(r->stat.median, buf), r->rounds,
-                   r->rounds == 1 ? "" : "s", i == 0 ? ", the default" : c->same_bits ? "" : ", other bits");
+                   r->rounds == 1 ? "" : "s",
+                   i == 0         ? ", the default"
+                   : c->same_bits ? ""
+                                  : ", other bits");
         else
             printf("left\n");
         free(text);
@@ -96,7 +100,8 @@ static void warn_wrong(const struct kl_search *s)
         if (s->c[i].fate == KL_FATE_wrong) {
             char *text = kl_search_text(s, &s->c[i]);
             fflush(stdout);
-            kl_warn("kernel %s is wrong with %s: %s", kiln_kernel_name(s->src->k), text, s->c[i].why);
+            kl_warn("kernel %s is wrong with %s: %s", kiln_kernel_name(s->src->k), text,
+                    s->c[i].why);
             free(text);
         }
 }
@@ -225,7 +230,8 @@ static int write_file(struct tune *t)
                                .ms = best ? best->stat.median : 0,
                                .of_ms = first ? first->stat.median : 0};
     }
-    kiln_status st = kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, e, t->n, &text, &d);
+    kiln_status st =
+        kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, e, t->n, &text, &d);
     int rc = st ? kl_session_fail(&t->b.src[0].s, st, d) : 0;
     if (!st)
         kiln_diags_free(d);
@@ -248,9 +254,9 @@ static int check_old(struct tune *t)
 {
     char *text;
     kiln_diags *d = NULL;
-    kiln_status st = t->old ? kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, NULL, 0,
-                                                &text, &d)
-                            : KILN_OK;
+    kiln_status st =
+        t->old ? kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, NULL, 0, &text, &d)
+               : KILN_OK;
     if (st)
         return kl_session_fail(&t->b.src[0].s, st, d);
     kiln_diags_free(d);

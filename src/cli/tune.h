@@ -24,8 +24,8 @@ struct kl_candidate {
     char *why; /* in detail; or NULL */
     kl_tool_need need;
     kiln_spec_info info;
-    kiln_arg *arg;        /* as the default's, with these constants; for each copy */
-    struct kl_subject s;  /* borrows all but arg from the default's */
+    kiln_arg *arg;       /* as the default's, with these constants; for each copy */
+    struct kl_subject s; /* borrows all but arg from the default's */
     struct kl_lane_of of;
     bool same_bits;
 };

@@ -27,8 +27,8 @@ char *kl_search_text(const struct kl_search *s, const struct kl_candidate *c)
     for (size_t i = 0; i < s->nvar; i++) {
         if (s->var[i].is_knob && !c->v[i])
             continue; /* as the kernel has it */
-        char *more = kl_xprintf("%s%s%s=%lld", out, *out ? " " : "", s->var[i].name,
-                                (long long)c->v[i]);
+        char *more =
+            kl_xprintf("%s%s%s=%lld", out, *out ? " " : "", s->var[i].name, (long long)c->v[i]);
         free(out);
         out = more;
     }
@@ -51,7 +51,8 @@ static int add_list(struct kl_search *s, const struct kl_sweep *d, const kl_tool
     struct kl_msg m;
     const kiln_param_info *info = kl_param_find(s->src->k, d->name[0], &m);
     kl_tool_var v = {.name = info ? info->name : "", .n = d->n};
-    if (d->nname != 1 || !info || info->kind != KILN_PARAM_CONST || kl_is_float((enum kl_elem)info->dtype))
+    if (d->nname != 1 || !info || info->kind != KILN_PARAM_CONST ||
+        kl_is_float((enum kl_elem)info->dtype))
         return kl_fail(KL_RC_USAGE, "-D %s: only whole numbers that are constants can be tuned",
                        d->name[0]);
     v.is_knob = true;
@@ -167,8 +168,8 @@ static int make_candidates(struct kl_search *s)
 static void push(struct kl_subject *b, const char *name, char *value)
 {
     b->as.v = kl_xgrow(b->as.v, sizeof *b->as.v, b->as.n);
-    b->as.v[b->as.n++] = (struct kl_assign){
-        .name = kl_xstrndup(name, strlen(name)), .value = value, .define = true};
+    b->as.v[b->as.n++] =
+        (struct kl_assign){.name = kl_xstrndup(name, strlen(name)), .value = value, .define = true};
 }
 
 static char *preset_text(const struct kl_search *s, const kl_tool_var *v)
@@ -265,9 +266,8 @@ static const char *other_shape(const kl_tool_param *p, const kl_tool_param *firs
 /* How many programs the device runs at once; 0: the executor stands for a device of any size. */
 static int32_t at_once(const struct kl_search *s)
 {
-    return s->src->dev->kind == KILN_DEVICE_SIM
-               ? 0
-               : kiln_context_device_info(s->src->dev->s.ctx)->sms;
+    return s->src->dev->kind == KILN_DEVICE_SIM ? 0
+                                                : kiln_context_device_info(s->src->dev->s.ctx)->sms;
 }
 
 static bool prune_one(struct kl_search *s, size_t i, const struct kl_args *a)
@@ -289,7 +289,9 @@ static bool prune_one(struct kl_search *s, size_t i, const struct kl_args *a)
     free(arg);
     free(p);
     if (st)
-        return end(s, c, st == KILN_E_UNSUPPORTED || st == KILN_E_COMPILE ? KL_FATE_unfit : KL_FATE_refused,
+        return end(s, c,
+                   st == KILN_E_UNSUPPORTED || st == KILN_E_COMPILE ? KL_FATE_unfit
+                                                                    : KL_FATE_refused,
                    said(st, d));
     kiln_diags_free(d);
     if (other)
@@ -319,7 +321,8 @@ static bool prune_one(struct kl_search *s, size_t i, const struct kl_args *a)
     if (i && spare(&c->need) && !spare(&first->need))
         return end(s, c, KL_FATE_spare,
                    kl_xprintf("%u threads for tiles of %llu elements",
-                              c->need.threads * c->need.cluster, (unsigned long long)c->need.widest));
+                              c->need.threads * c->need.cluster,
+                              (unsigned long long)c->need.widest));
     uint64_t cache = s->src->dev->cache_bytes;
     if (i && !c->need.threads && cache && c->need.scratch_bytes > cache &&
         first->need.scratch_bytes <= cache)
@@ -339,8 +342,8 @@ static bool dominates(const struct kl_search *s, const struct kl_candidate *j,
     int64_t busy = 2 * (int64_t)at_once(s);
     int64_t most = programs(b) < busy || !busy ? programs(b) : busy;
     return a->counted && b->counted && a->sectors <= b->sectors && a->wavefronts <= b->wavefronts &&
-           a->work <= b->work && a->shared_bytes <= b->shared_bytes && a->threads == b->threads && a->warps >= b->warps &&
-           programs(a) >= most &&
+           a->work <= b->work && a->shared_bytes <= b->shared_bytes && a->threads == b->threads &&
+           a->warps >= b->warps && programs(a) >= most &&
            (2 * a->sectors < b->sectors || 2 * a->work < b->work);
 }
 
@@ -359,8 +362,7 @@ static void prune_dominated(struct kl_search *s, const struct kl_args *a)
                 const kl_tool_need *n = &s->c[j].need, *b = &s->c[i].need;
                 char *text = kl_search_text(s, &s->c[j]);
                 end(s, &s->c[i], KL_FATE_dominated,
-                    kl_xprintf("by %s: %.2fx the sectors, %.2fx the work",
-                               j ? text : "the default",
+                    kl_xprintf("by %s: %.2fx the sectors, %.2fx the work", j ? text : "the default",
                                (double)b->sectors / (double)(n->sectors + !n->sectors),
                                (double)b->work / (double)(n->work + !n->work)));
                 free(text);
@@ -510,8 +512,9 @@ int kl_search_prepare(struct kl_search *s)
     struct kl_candidate *c = s->c;
     if (!kl_subject_make(&s->base, &s->b->ref, kl_opt_given(s->b->o, KL_OPT_verify))) {
         int rc = s->base.rc ? s->base.rc : KL_RC_ENV;
-        return s->base.row.note && *s->base.row.note ? kl_fail(rc, "the default: %s", s->base.row.note)
-                                                     : rc;
+        return s->base.row.note && *s->base.row.note
+                   ? kl_fail(rc, "the default: %s", s->base.row.note)
+                   : rc;
     }
     for (size_t i = 0; i < s->n; i++)
         if (c[i].fate == KL_FATE_alive)

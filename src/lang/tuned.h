@@ -32,12 +32,12 @@ bool kl_is_size(const kl_node *kernel, uint32_t p);
 typedef struct kl_space {
     struct kl_spacevar {
         const char *name;
-        int64_t *v;     /* as written; a value that stands twice is left out */
+        int64_t *v; /* as written; a value that stands twice is left out */
         uint32_t n;
         int64_t preset; /* what a launch without it has; 0 for a knob that the kernel leaves open */
         bool knob;
         kl_span span;
-    } *var;
+    } * var;
     uint32_t nvar;
 } kl_space;
 

@@ -141,8 +141,8 @@ static bool take_entry(struct kl_call *c, struct tuning *t, const kiln_kernel *k
                     k->name, p->name);
             return false;
         }
-        o->use[o->nuse++] = (struct kl_tunedval){
-            n ? n->name : kl_knob_name[kl_knob_of(p->name)], p->v};
+        o->use[o->nuse++] =
+            (struct kl_tunedval){n ? n->name : kl_knob_name[kl_knob_of(p->name)], p->v};
     }
     t->nout++;
     return true;
@@ -186,11 +186,8 @@ kiln_status kl_tool_tune(kiln_module *mod, const char *name, const char *text, s
     kiln_status s = kl_call_begin(&c, &mod->ctx->al);
     if (s)
         return s;
-    struct tuning t = {.mod = mod,
-                       .name = name ? name : "<tune>",
-                       .text = text,
-                       .device = device,
-                       .n = length};
+    struct tuning t = {
+        .mod = mod, .name = name ? name : "<tune>", .text = text, .device = device, .n = length};
     if ((!text && length) || length > MOST)
         s = kl_say(&c, KL_K1809, KILN_E_ARG,
                    text ? "kiln_module_tune: a text of %zu bytes"
@@ -428,8 +425,8 @@ static kiln_status find_need(struct kl_call *c, void *arg)
     kl_buf b = {.a = &c->tmp};
     kl_bound bd;
     kl_sha256 h;
-    if (!kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY, kl_num_sms(m->ctx),
-                 &bd, c->d))
+    if (!kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY,
+                 kl_num_sms(m->ctx), &bd, c->d))
         return KILN_E_ARG;
     kl_fn *f = kl_lower(&c->tmp, m->ast, &bd, c->d);
     if (!f)
