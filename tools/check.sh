@@ -117,6 +117,7 @@ replay() { # replay FOLDER VARIANTS: fuzz targets on the sources of the tree and
             tests/lang/*.kiln || rc=1
     done
     [ ! -x "$1/tests/replay/npy" ] || "$1/tests/replay/npy" -n "$2" tests/*.c || rc=1
+    [ ! -x "$1/tests/replay/tune" ] || "$1/tests/replay/tune" -n $(($2 * 50)) tests/fuzz/seeds/*.tune || rc=1
     [ ! -x "$1/tests/replay/safetensors" ] || # a tenth of the variants parse: more of them
         "$1/tests/replay/safetensors" -n $(($2 * 50)) tests/fuzz/seeds/*.json || rc=1
     return $rc

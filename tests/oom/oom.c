@@ -235,6 +235,36 @@ static kiln_status infer(kiln_context *ctx, kiln_diags **d)
     return s;
 }
 
+static kiln_status tune(kiln_context *ctx, kiln_diags **d)
+{
+    static const char file[] = "kiln-tune 1\nkernel softmax\n use BLOCK=64 warps=4\n when cols=64\n"
+                               "kernel act\n source 0123456789abcdef\n use B=8\n";
+    kiln_module *m = NULL;
+    kl_tool_space *space = NULL;
+    char *out = NULL;
+    struct args g;
+    make_args(&g, 2);
+    kiln_status s = kiln_compile(ctx, "t.kiln", text, sizeof text - 1, &m, NULL);
+    if (!s)
+        s = kiln_module_tune(m, "t.tune", file, sizeof file - 1, d);
+    if (!s && kl_tool_tuned_count(m) != 1)
+        s = (kiln_status)WRONG;
+    if (!s)
+        s = kiln_launch(kiln_module_kernel(m, "softmax"), NULL, g.a, 2, NULL);
+    if (!s && !right())
+        s = (kiln_status)WRONG;
+    if (!s)
+        s = kl_tool_space_get(kiln_module_kernel(m, "softmax"), g.a, 2, &space, NULL);
+    if (!s) {
+        const kl_tool_tuned e = {.k = kiln_module_kernel(m, "softmax"), .space = space, .ms = 1};
+        s = kl_tool_tune_text(m, "t.tune", file, sizeof file - 1, &e, 1, &out, NULL);
+    }
+    kl_tool_free(ctx, out);
+    kl_tool_space_free(space);
+    kiln_module_free(m);
+    return s;
+}
+
 static kiln_status explain(kiln_context *ctx, kiln_diags **d)
 {
     kiln_module *m = NULL;
@@ -426,7 +456,7 @@ int main(void)
     } all[] = {{"compile", only_compile},  {"bad source", compile_bad}, {"launch", launch_both},
                {"traced", traced},
                {"format", format_source},
-               {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer},
+               {"specialize", specialize}, {"bad launch", bad_launch},  {"infer", infer}, {"tune", tune},
                {"buffers", buffers},       {"graph", graphs},           {"explain", explain}};
     strcpy(root, "/tmp/kiln-test-XXXXXX");
     if (!mkdtemp(root))
