@@ -523,6 +523,7 @@ class Module:
         self._text = text.encode("utf-8") if isinstance(text, str) else bytes(text)
         self._name, self._context = os.fsencode(name), context
         self._compiled, self._lock = {}, threading.Lock()
+        self._tuned = (b"", b"")
         m = self._in(context or globals()["context"]())
         self._kernels = {}
         for i in range(c.kiln_module_count(m.ptr)):
@@ -538,8 +539,23 @@ class Module:
                 ctx._calls.call(c.kiln_compile, ctx._native.ptr, self._name, self._text,
                                 len(self._text), ct.byref(ptr))
                 m = Native(ptr.value, c.kiln_module_free, ctx._native)
+                if self._tuned[1]:
+                    self._tune(m, *self._tuned)
                 self._compiled[ctx] = m
             return m
+
+    @staticmethod
+    def _tune(m, name, text):
+        _lib.call(c.kiln_module_tune, m.ptr, name, text, len(text))
+
+    def tune(self, text, name="kernel.tune"):
+        """The text of a file of `kiln tune`: launches take constants from it that they are not given.
+        None or "": no more.  Not while another thread launches."""
+        text = text.encode("utf-8") if isinstance(text, str) else bytes(text or b"")
+        with self._lock:
+            for m in self._compiled.values():
+                self._tune(m, os.fsencode(name), text)
+            self._tuned = os.fsencode(name), text
 
     def _kernel(self, ctx, name):
         m = self._in(ctx)
@@ -577,7 +593,11 @@ def compile(text, name="kernel.kiln", context=None, device=None):
     return Module(text, name, context)
 
 
-def load(path, context=None, device=None):
-    """A Module of a file; #include "file" reads beside it."""
+def load(path, context=None, device=None, tune=None):
+    """A Module of a file; #include "file" reads beside it.  tune: a file of `kiln tune`."""
     with open(path, "rb") as f:
-        return compile(f.read(), path, context, device)
+        m = compile(f.read(), path, context, device)
+    if tune is not None:
+        with open(tune, "rb") as f:
+            Module.tune(m, f.read(), tune)
+    return m

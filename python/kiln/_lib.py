@@ -180,6 +180,7 @@ for _row in (
         ("kiln_trace_kind_name", ct.c_char_p, ct.c_int),
         ("kiln_compile", ct.c_int, VP, ct.c_char_p, ct.c_char_p, ct.c_size_t, PP, PP),
         ("kiln_module_free", None, VP),
+        ("kiln_module_tune", ct.c_int, VP, ct.c_char_p, ct.c_char_p, ct.c_size_t, PP),
         ("kiln_module_count", ct.c_size_t, VP),
         ("kiln_module_at", VP, VP, ct.c_size_t),
         ("kiln_kernel_name", ct.c_char_p, VP),

@@ -55,6 +55,27 @@ class Core(unittest.TestCase):
         y, z = self.m.add(x=Producer([1, 2]), by=0.5, z=kiln.OUT)
         self.assertEqual((floats(y), floats(z)), ([1.5, 2.5], [2, 4]))
 
+    def test_tuned(self):
+        m = kiln.compile("kernel b(i64 n, constexpr i64 B = 4, i64 y[cdiv(n, B)], const f32 x[n]) "
+                         "grid(cdiv(n, B)) { y[program_id(0)] = B + (i64)x[0]; }", context=self.ctx)
+        x = Producer([0] * 8)
+        self.assertEqual(m.b(x=x).shape, (2,))
+        m.tune("kiln-tune 1\nkernel b\nuse B=2\n")
+        self.assertEqual(m.b(x=x).shape, (4,))
+        self.assertEqual(m.b(x=x, B=8).shape, (1,))
+        with self.assertRaisesRegex(kiln.Error, "K1819"):
+            m.tune("kiln-tune 1\nkernel b\nuse B 2\n")
+        with self.assertWarnsRegex(kiln.KilnWarning, "K1820"):
+            m.tune("kiln-tune 1\nkernel c\nuse B=2\n")
+        m.tune(None)
+        self.assertEqual(m.b(x=x).shape, (2,))
+        with tempfile.TemporaryDirectory() as d:
+            for name, text in (("k.kiln", ADD), ("k.tune", "kiln-tune 1\nkernel add\nuse BLOCK=2\n")):
+                with open(os.path.join(d, name), "w") as f:
+                    f.write(text)
+            m = kiln.load(os.path.join(d, "k.kiln"), self.ctx, tune=os.path.join(d, "k.tune"))
+            self.assertEqual(floats(m.add(x=Producer([1, 2, 3]))), [2, 3, 4])
+
     def test_given_output(self):
         p, y = Producer([1, 2]), Producer([0, 0])
         self.assertIsNone(self.m.add(x=p, y=y))
