@@ -22,6 +22,8 @@ struct kl_candidate {
     int64_t *v; /* one a variable */
     enum kl_fate fate;
     char *why; /* in detail; or NULL */
+    size_t by; /* of KL_FATE_dominated: by which */
+    bool done; /* compiled and verified, if it is still alive */
     kl_tool_need need;
     kiln_spec_info info;
     kiln_arg *arg;       /* as the default's, with these constants; for each copy */

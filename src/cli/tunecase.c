@@ -361,6 +361,7 @@ static void prune_dominated(struct kl_search *s, const struct kl_args *a)
             if (j != i && s->c[j].fate == KL_FATE_alive && dominates(s, &s->c[j], &s->c[i])) {
                 const kl_tool_need *n = &s->c[j].need, *b = &s->c[i].need;
                 char *text = kl_search_text(s, &s->c[j]);
+                s->c[i].by = j;
                 end(s, &s->c[i], KL_FATE_dominated,
                     kl_xprintf("by %s: %.2fx the sectors, %.2fx the work", j ? text : "the default",
                                (double)b->sectors / (double)(n->sectors + !n->sectors),
@@ -445,7 +446,7 @@ static void compile(struct kl_search *s)
     for (size_t t = 0; t < threads; t++)
         batch[t] = (struct batch){.s = s, .which = kl_xalloc((s->n + 1) * sizeof(size_t))};
     for (size_t i = 1; i < s->n; i++)
-        if (s->c[i].fate == KL_FATE_alive) {
+        if (s->c[i].fate == KL_FATE_alive && !s->c[i].done) {
             struct batch *b = &batch[n++ % threads];
             b->which[b->n++] = i;
         }
@@ -461,7 +462,7 @@ static void compile(struct kl_search *s)
         free(batch[t].which);
     }
     for (size_t i = 1; i < s->n; i++)
-        if (s->c[i].fate == KL_FATE_failed)
+        if (s->c[i].fate == KL_FATE_failed && !s->c[i].done)
             end(s, &s->c[i], KL_FATE_failed, s->c[i].why);
 }
 
@@ -507,6 +508,49 @@ static void take_arrays(struct kl_search *s, struct kl_candidate *c)
     c->of = (struct kl_lane_of){&c->s, false};
 }
 
+/* Code and results of what is still to be looked at. */
+static void check(struct kl_search *s)
+{
+    const kiln_spec_info *first = &s->c[0].info;
+    for (size_t i = 1; i < s->n; i++)
+        if (s->c[i].fate == KL_FATE_alive && !s->c[i].done)
+            take_arrays(s, &s->c[i]);
+    compile(s);
+    for (size_t i = 1; i < s->n; i++) {
+        struct kl_candidate *c = &s->c[i];
+        bool now = c->fate == KL_FATE_alive && !c->done;
+        c->done = c->done || now || c->fate == KL_FATE_failed;
+        if (!now)
+            continue;
+        if (c->info.device != first->device)
+            end(s, c, KL_FATE_failed, kl_xprintf("it would be interpreted"));
+        else if (c->info.local_bytes > first->local_bytes)
+            end(s, c, KL_FATE_spills,
+                kl_xprintf("%u bytes a thread are kept in memory", c->info.local_bytes));
+        else
+            verify(s, c);
+    }
+}
+
+/* What was left out in favour of one that then fell out, a wrong one at that, gets its turn. */
+static bool revive(struct kl_search *s)
+{
+    bool any = false;
+    for (size_t i = 1; i < s->n; i++) {
+        struct kl_candidate *c = &s->c[i];
+        enum kl_fate by = s->c[c->by].fate;
+        if (c->fate != KL_FATE_dominated || by == KL_FATE_alive || by == KL_FATE_dominated)
+            continue;
+        s->count[KL_FATE_dominated]--;
+        s->count[KL_FATE_alive]++;
+        c->fate = KL_FATE_alive;
+        free(c->why);
+        c->why = NULL;
+        any = true;
+    }
+    return any;
+}
+
 int kl_search_prepare(struct kl_search *s)
 {
     struct kl_candidate *c = s->c;
@@ -516,22 +560,12 @@ int kl_search_prepare(struct kl_search *s)
                    ? kl_fail(rc, "the default: %s", s->base.row.note)
                    : rc;
     }
-    for (size_t i = 0; i < s->n; i++)
-        if (c[i].fate == KL_FATE_alive)
-            take_arrays(s, &c[i]);
+    take_arrays(s, &c[0]);
     c[0].info = s->base.row.info;
-    compile(s);
-    for (size_t i = 1; i < s->n; i++) {
-        if (c[i].fate != KL_FATE_alive)
-            continue;
-        if (c[i].info.device != c[0].info.device)
-            end(s, &c[i], KL_FATE_failed, kl_xprintf("it would be interpreted"));
-        else if (c[i].info.local_bytes > c[0].info.local_bytes)
-            end(s, &c[i], KL_FATE_spills,
-                kl_xprintf("%u bytes a thread are kept in memory", c[i].info.local_bytes));
-        else
-            verify(s, &c[i]);
-    }
+    c[0].done = true;
+    do
+        check(s);
+    while (revive(s));
     return 0;
 }
 

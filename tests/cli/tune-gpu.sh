@@ -12,8 +12,8 @@ kernel grow(i64 n, f32 x[n], constexpr i64 B = 256, constexpr i64 BAD = 0) grid(
 }
 K
 export LD_LIBRARY_PATH=$fake
-"$KILN" tune k.kiln x=3000:f32 --device cuda --budget 0.5 -v 2>&1 |
-    sed -E 's/rounds?, [0-9.]+ s/rounds, # s/; s/; the time was up.*//'
+hide() { sed -E 's/(after|in) [0-9]+ rounds?/\1 # rounds/; s/rounds, [0-9.]+ s/rounds, # s/; s/; the time was up.*//'; }
+"$KILN" tune k.kiln x=3000:f32 --device cuda --budget 0.5 -v 2>&1 | hide
 sed -E 's/source .*/source HASH/' k.kiln.tune
 echo "== what takes it"
 sed -i 's/use .*/use B=1024 warps=8/' k.kiln.tune
@@ -22,3 +22,17 @@ sed -i 's/use .*/use B=1024 warps=8/' k.kiln.tune
     grep -E 'tuned|"threads"|"grid"' | tail -3
 "$KILN" bench k.kiln x=3000:f32 --device cuda --samples 3 --measure warm --format json --no-tune 2>&1 |
     grep -E 'tuned|"threads"|"grid"' | tail -2
+echo "== what a wrong one dominates"
+cat >sum.kiln <<'K'
+kernel sum(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 256, constexpr i64 N = 3) grid(cdiv(n, B))
+    tune(N: 0, 2; B: 128, 512; warps: 4)
+{
+    i64 i = program_id(0) * B;
+    f32 s[B] = 0;
+    for (i64 k = 0; k < N; k++)
+        s = max(s, abs(x[i:B]) + 0 * (f32)k);
+    y[i:B] = s;
+}
+K
+"$KILN" tune sum.kiln x=300000:f32 --device cuda --dry-run -v
+"$KILN" tune sum.kiln x=300000:f32 --device cuda --budget 0.3 -v 2>/dev/null | hide | sed 's/: y: .*//'
