@@ -122,17 +122,34 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
     }
     if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2 || w->efficiency > 0.95)
         return;
-    struct kl_diag *g = kl_diag(
-        d, KL_K2302, at,
-        "%.2f waves: the last one holds %llu of %llu blocks and takes as long as a full one", w->waves,
-        (unsigned long long)w->rest, (unsigned long long)w->slots);
-    kl_note(g, nowhere, "a wave is %llu blocks: %u multiprocessors x %u",
-            (unsigned long long)w->slots, e->chip->sms, e->occ.blocks);
-    kl_note(g, nowhere, "help: a grid of %llu blocks is %llu full wave%s; or make the programs so "
-                        "small that there are many waves",
+    /* What shares a multiprocessor's arithmetic runs faster with fewer neighbours: there the last wave
+     * costs what the busiest multiprocessor has more than its share.  Only what waits takes as long as
+     * in a full wave. */
+    uint64_t most = (e->ctas + e->chip->sms - 1) / e->chip->sms;
+    double mean = (double)e->ctas / e->chip->sms, busy = 1 - mean / (double)most;
+    bool computes = e->has_roof && !e->roof.memory;
+    if (computes && busy < 0.05)
+        return;
+    struct kl_diag *g =
+        kl_diag(d, KL_K2302, at, "%.2f waves: the last one holds %llu of %llu blocks", w->waves,
+                (unsigned long long)w->rest, (unsigned long long)w->slots);
+    kl_note(g, nowhere,
+            "a wave is %llu blocks: %u multiprocessors x %u; the busiest one gets %llu blocks in all, "
+            "the mean is %.2f",
+            (unsigned long long)w->slots, e->chip->sms, e->occ.blocks, (unsigned long long)most, mean);
+    kl_note(g, nowhere,
+            "help: smaller programs, with a smaller tile and fewer warps but as much work for a thread: "
+            "multiprocessors then get nearly the same number; or share the work evenly among %llu "
+            "blocks, %llu full wave%s",
             (unsigned long long)(w->slots * w->whole), (unsigned long long)w->whole,
             w->whole == 1 ? "" : "s");
-    gain(g, 1 - w->efficiency, "the time");
+    if (computes)
+        gain(g, busy, "the time");
+    else
+        kl_note(g, nowhere,
+                "expected gain: up to %.0f%% of the time if programs mostly wait, %.0f%% if they keep "
+                "multiprocessors or memory busy",
+                100 * (1 - w->efficiency), 100 * busy);
 }
 
 static void spills(const kl_explained *e, kl_span at, kl_diags *d)

@@ -386,7 +386,11 @@ static void part(struct noter *n, kl_blk b)
                     in->op == KL_OP_if ? "a warp executes both sides"
                                        : "a warp goes round as often as its slowest lane");
             kl_note(g, nowhere, "help: choose between values, c ? a : b, instead of branching");
-            gain(g, in->op == KL_OP_if ? 50 : 97, "the instructions behind it");
+            if (in->op == KL_OP_if)
+                gain(g, 50, "the instructions behind it");
+            else
+                gain(g, 97, "the instructions behind it, where one lane of 32 goes round alone; how "
+                            "alike lanes are is data");
         }
         for (uint32_t i = 0, k = kl_blocks(f, v, own); i < k; i++)
             part(n, own[i]);
