@@ -5,6 +5,7 @@
     ncu.py count OUT       the counters, and which launches they belong to: OUT/ncu.csv
     ncu.py time OUT        cold times of the slow kernels and their remedies: OUT/times.jsonl
     ncu.py report OUT      a page for bench/results, from these files, on standard output
+    ncu.py table OUT       every number of every launch as CSV, on standard output
 
 ncu.sh calls them in turn.  Environment: O (build folder), CASES, KILN, LAUNCHES, NCU, SECONDS_NCU (for
 `count`), SECONDS_EXPLAIN, ONLY (cases whose name holds this text), DEVICE, COMMIT (for the page)."""
@@ -32,6 +33,7 @@ ONLY = os.environ.get("ONLY", "")
 DEVICE = os.environ.get("DEVICE", "cuda")
 PARTS = 6
 LIMIT = 0.02
+SASS = os.path.join(HERE, "sass.jsonl")  # of sass.py: what ptxas made of accesses of shared memory
 
 # In groups: where one name of a group is not known to ncu and it does not say which, the group goes.
 METRICS = [
@@ -41,6 +43,7 @@ METRICS = [
      "launch__occupancy_limit_registers", "launch__occupancy_limit_shared_mem",
      "launch__occupancy_limit_blocks"],
     ["gpu__time_duration.sum", "smsp__inst_executed.sum"],
+    ["launch__shared_mem_config_size", "smsp__thread_inst_executed.sum"],
     ["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
      "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
      "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
@@ -67,9 +70,11 @@ OPTIONS = [
 ]
 
 # Reasons found by looking, for differences above 2 %: (case, quantity, text); both are patterns.  They
-# come before what reason_of finds by itself.
+# come before what reason_of finds by itself.  What follows a bar is said of that launch alone.
 REASONS = [
-    # ("softmax/cluster", "shared *", "..."),
+    ("argreduce/axis", "shared store wavefronts", "rounds lost to arbitration"),
+    ("argreduce/axis", "shared *", "lanes that all read the same 16 bytes: the model takes a quarter of the warp at a time, "
+     "the hardware half of it|ld.shared.v4 with one address a warp: 4 wavefronts a request in the model, 2 counted"),
 ]
 
 # Of the slow kernels: the note whose advice the remedy follows, and what its gain is a share of.
@@ -408,6 +413,10 @@ def quantities(k, r):
     t = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
     occ, regs, waves = k.get("occupancy"), k["registers"], k.get("waves")
     limits = occ["limits"] if occ else {}
+    # ncu counts blocks by the part of the memory that the driver made shared memory for this launch;
+    # launch__occupancy_limit_shared_mem is no fact of the kernel
+    made, unit = ncu("launch__shared_mem_config_size"), 128
+    block = -(-sum(k["shared"].values()) // unit) * unit if k.get("shared") else 0
     return [
         ("blocks", k["blocks"], ncu("launch__grid_size")),
         ("threads", k["threads"], ncu("launch__block_size")),
@@ -438,9 +447,10 @@ def quantities(k, r):
         ("occupancy %", occ["share"] * 100 if occ else None, ncu("sm__maximum_warps_per_active_cycle_pct")),
         ("limit by warps", limits.get("warps"), ncu("launch__occupancy_limit_warps")),
         ("limit by registers", limits.get("registers"), ncu("launch__occupancy_limit_registers")),
-        ("limit by shared memory", limits.get("shared"), ncu("launch__occupancy_limit_shared_mem")),
+        ("limit by shared memory", made // block if occ and made and block else limits.get("shared"),
+         ncu("launch__occupancy_limit_shared_mem")),
         ("limit by blocks", limits.get("blocks"), ncu("launch__occupancy_limit_blocks")),
-        ("waves", waves["waves"] if waves else None, ncu("launch__waves_per_multiprocessor")),
+        ("waves", round(waves["waves"], 2) if waves else None, ncu("launch__waves_per_multiprocessor")),
     ]
 
 
@@ -451,48 +461,72 @@ def off(model, counted):
     return (model - counted) / counted if counted else float("inf")
 
 
-def reason_of(case, what, model, counted, k, r):
+def read_sass():
+    if not os.path.exists(SASS):
+        return {}
+    with open(SASS) as f:
+        return {j["case"]: j for j in map(json.loads, f)}
+
+
+def joined_accesses(j, ways):
+    """What ptxas joined: "ld 8 x 4 bytes -> 2 x 16 bytes", or ""."""
+    said = []
+    for way in ways:
+        a, b = ({int(n.split()[1]): j[c][n] for n in j[c] if n.startswith(way + " ")} for c in ("ptx", "sass"))
+        fewer = [f"{a[n]} x {n}" for n in sorted(a) if a[n] > b.get(n, 0)]
+        made = [f"{b.get(n, 0)} x {n}" for n in sorted({*a, *b}) if a.get(n, 0) != b.get(n, 0)]
+        if fewer:
+            before = [f"{a[n]} x {n}" for n in sorted(a) if a[n] != b.get(n, 0)]
+            said.append(f"{way}: {', '.join(before)} bytes became {', '.join(made)}")
+    return "; ".join(said)
+
+
+def reason_of(case, what, model, counted, k, r, sass):
     """Why they differ, where that can be read off the other numbers; "" where not."""
     for c, q, text in REASONS:
         if fnmatch.fnmatch(case, c) and fnmatch.fnmatch(what, q):
             return text
     m = k["model"]
-    l2 = 64 << 20
     value = {q: (a, b) for q, a, b in quantities(k, r)}
-    if k["cluster"] > 1 and what.startswith("shared"):
+    local = {w: 32 * (r.get(f"l1tex__t_sectors_pipe_lsu_mem_local_op_{w}.sum") or 0) for w in ("ld", "st")}
+    if what in ("registers", "limit by registers") and value["registers"][0] < value["registers"][1] == 16:
+        return "a launch takes 16 registers at least; the driver says what the code needs"
+    if k["cluster"] > 1 and what.startswith("shared") and counted < model:
         return "blocks of a cluster write into each other's shared memory (st.async), which the LSU counters of shared memory do not count"
-    if what == "DRAM bytes written" and counted < model and model - counted <= l2:
-        return "what is written last is still in the L2 cache when the kernel ends"
-    if what == "DRAM bytes written" and counted > model:
-        if value["atomic sectors"][0]:
-            return "sums by atomics leave the L2 cache more than once"
-        if r.get("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"):
+    if what == "DRAM bytes written":
+        if counted < model and model - counted <= 64 << 20:
+            return "what is written last is still in the L2 cache (50 MiB) when the kernel ends"
+        if counted > model and local["st"] * 2 > counted - model:
             return "registers that spill are written, too"
-        if counted - model < 4 << 20:
-            return "a few MB that the GPU wrote in the same time (page tables, other caches)"
+        if 0 < counted - model < 4.5e6 and 32 * (r.get("lts__t_sectors_op_write.sum") or 0) < counted:
+            return "up to 4 MB that the kernel did not write: the L2 cache gets fewer bytes from it than memory from " \
+                "the cache, so these lines were changed before it"
+        if 0 < counted - model < 4.5e6:
+            return "sectors that are written in parts leave the L2 cache more than once"
     if what == "DRAM bytes read":
-        asked = sum(a["read_bytes"] for a in m["arrays"])
-        if counted < model and not m["exact"]:
-            return "which elements are read depends on data"
-        if counted > model and counted <= 1.02 * asked:
-            return "part of what is used again has left the L2 cache; never more than is asked for"
-        if counted > model and total(k, "atomic"):
-            return "atomics read what they change"
-        if counted > model and value["store sectors"][0] * 32 > 1.02 * sum(
-                a["unique_written_bytes"] for a in m["arrays"]):
-            return "sectors that are written in part are read first"
-        if counted > model and counted - model < 4 << 20:
-            return "a few MB that the GPU reads in the same time (code, page tables)"
-        if counted > model:
-            return "neighbours of the sectors are fetched with them (a DRAM access is 64 bytes)"
+        if not m["exact"]:
+            return "which elements are read depends on data, or not all programs were counted"
+        if 0 < counted - model < 4 << 20:
+            return "up to 4 MB that the GPU reads in the same time (code, page tables)"
+        if counted > model and counted <= 1.02 * 32 * value["load sectors"][1]:
+            return "part of what is used again has left the caches; never more than the sectors that are loaded"
+        if counted > model and local["ld"] >= counted - model:
+            return "registers that spill are read, too"
+    if what.startswith("shared") and case in sass:
+        ways = ["ld"] if "load" in what else ["st"] if "store" in what else ["ld", "st"]
+        text = joined_accesses(sass[case], ways)
+        if text and counted < model:
+            return "ptxas joins accesses of neighbours that the PTX has one by one|" + text
+        if what == "shared store requests" and counted > model and not text:
+            return "stores under a predicate count as executed where no lane is on, and the model leaves them out"
     if what in ("shared load wavefronts", "shared store wavefronts") and counted > model:
         a, b = value["shared wavefronts, theoretical"]
-        if b is not None and abs(off(a, b)) <= LIMIT:
-            return "the hardware counter includes rounds lost to arbitration; the theoretical counter agrees with the model"
+        if b is not None and (abs(off(a, b)) <= LIMIT or case in sass) and counted < 1.2 * model:
+            return "rounds lost to arbitration"
     if m["unknown"]:
-        return "depends on data that the model was not given: " + m["unknown"][0]["text"]
+        return "depends on data that the model was not given|" + m["unknown"][0]["text"]
     if m["programs_counted"] < m["programs"] and not m["exact"]:
-        return f"{m['programs_counted']} of {m['programs']} programs were counted, and the counts scaled"
+        return f"not all programs were counted, and the counts scaled|{m['programs_counted']} of {m['programs']}"
     return ""
 
 
@@ -502,29 +536,15 @@ def text_of(v):
     return f"{v:.0f}" if v == int(v) else f"{v:.4g}"
 
 
-def cell(model, counted):
-    if model is None and counted is None:
-        return "-"
-    if model is None or counted is None or model == counted:
-        return text_of(counted if model is None else model) + \
-            ("" if model == counted else " (ncu)" if model is None else " (model)")
-    d = off(counted, model) if model else float("inf")
-    mark = "**" if abs(off(model, counted)) > LIMIT else ""
-    by = f"{d * 100:+.1f} %" if d != float("inf") else "+"
-    return f"{text_of(model)} / {text_of(counted)} {mark}{by}{mark}"
+NOT_KNOWN = "**not known**"
 
-
-TABLES = [
-    ("Global memory: requests of warps and sectors of 32 bytes",
-     ["load requests", "load sectors", "store requests", "store sectors", "atomic sectors", "sectors, theoretical"]),
-    ("Shared memory",
-     ["shared load requests", "shared store requests", "shared wavefronts, theoretical", "shared wavefronts, ideal",
-      "shared load wavefronts", "shared store wavefronts"]),
-    ("DRAM, registers, occupancy",
-     ["DRAM bytes read", "DRAM bytes written", "registers", "occupancy %", "waves"]),
-    ("Launch and limits of occupancy (blocks on a multiprocessor)",
-     ["blocks", "threads", "limit by warps", "limit by registers", "limit by shared memory", "limit by blocks"]),
-]
+NOTES = """
+Registers are those of the driver; ncu sees the launch. *Theoretical* and *ideal* wavefronts are counted by
+ncu from the addresses, the others by the hardware. *Limit by shared memory*: ncu divides what the driver made
+shared memory for this launch (`launch__shared_mem_config_size`, 8 to 228 KiB), while occupancy follows from
+what it can make; the row puts the model's bytes of a block into ncu's figure. ncu prints waves with two
+digits, and so they are compared. Accesses of shared memory are counted in the PTX: ptxas may join neighbours,
+and what it did is counted in its code (`bench/gpu/sass.py`)."""
 
 
 def joined(out):
@@ -544,9 +564,16 @@ def joined(out):
     return rows, lost
 
 
+def in_short(what, v):
+    if what.startswith("DRAM"):
+        return f"{v / 1e6:.2f} MB" if v >= 1e5 else f"{v:.0f} B"
+    return text_of(v)
+
+
 def page_counters(out):
     rows, lost = joined(out)
-    sums, differ = {}, []
+    sass = read_sass()
+    sums, groups = {}, {}
     for case, label, k, r in rows:
         for what, a, b in quantities(k, r):
             if a is None or b is None:
@@ -555,39 +582,45 @@ def page_counters(out):
             s[0] += 1
             s[1] += a == b
             if abs(off(a, b)) > LIMIT:
-                why = reason_of(case, what, a, b, k, r)
+                why, _, more = reason_of(case, what, a, b, k, r, sass).partition("|")
                 s[2] += 1
                 s[3] += not why
-                differ.append((label, what, a, b, why))
+                groups.setdefault(why or NOT_KNOWN, {}).setdefault(label, []).append((what, a, b, more))
     print(f"\n## The model and the counters\n\n{len(rows)} launches. *Equal*: to the last digit.\n")
     print("| quantity | launches | equal | within 2 % | above 2 % | of these without a reason |\n|---|---|---|---|---|---|")
     for what, (n, same, above, dark) in sums.items():
         print(f"| {what} | {n} | {same} | {n - above} | {above} | {dark} |")
-    print("\n### Differences above 2 %\n\nReasons are chosen by rules from the other numbers of the launch (`reason_of` in\n"
-          "`bench/gpu/ncu.py`), or found by looking (`REASONS`).\n\n| launch | quantity | model | ncu | model - ncu | reason |\n|---|---|---|---|---|---|")
-    for label, what, a, b, why in differ:
-        d = off(a, b)
-        print(f"| {label} | {what} | {text_of(a)} | {text_of(b)} | "
-              f"{f'{d * 100:+.1f} %' if d != float('inf') else 'ncu has none'} | {why or '**not known**'} |")
-    for title, names in TABLES:
-        print(f"\n### {title}\n\nModel / ncu, and what ncu has more; one number where they are equal.\n")
-        print("| launch | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
-        for _, label, k, r in rows:
-            v = {q: (a, b) for q, a, b in quantities(k, r)}
-            if any(any(v[n]) for n in names):
-                print(f"| {label} | " + " | ".join(cell(*v[n]) for n in names) + " |")
-    spills = [(label, k, r) for _, label, k, r in rows
-              if k["registers"]["local_bytes"] or r.get("l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum")]
-    print("\n### Local memory (registers that spill, stacks)\n\n"
-          "| launch | bytes a thread, said by the driver | sectors stored, ncu | sectors loaded, ncu |\n|---|---|---|---|")
-    for label, k, r in spills:
-        print(f"| {label} | {text_of(k['registers']['local_bytes'])} | "
-              f"{text_of(r.get('l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum'))} | "
-              f"{text_of(r.get('l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum'))} |")
+    print(NOTES)
+    print("\n## Differences above 2 %, by reason\n\n"
+          "Reasons are chosen by rules from the other numbers of the launch, or found by looking (`reason_of` and\n"
+          "`REASONS` in `bench/gpu/ncu.py`). Each number is *model / ncu*.")
+    for why in sorted(groups, key=lambda g: (g != NOT_KNOWN, -sum(map(len, groups[g].values())))):
+        of = groups[why]
+        n = sum(map(len, of.values()))
+        print(f"\n### {why[0].upper() + why[1:] if why != NOT_KNOWN else why} ({n})\n")
+        mores = any(d[3] for v in of.values() for d in v)
+        kinds = sorted({d[0] for v in of.values() for d in v})
+        alone = kinds[0] if len(kinds) == 1 else None
+        print(f"| launch | {alone or 'numbers'} |{' what it is |' if mores else ''}\n|---|---|{'---|' if mores else ''}")
+        for label, v in of.items():
+            cells = "; ".join(("" if alone else w + " ") + f"{in_short(w, a)} / {in_short(w, b)}" for w, a, b, _ in v)
+            more = max((d[3] for d in v), key=len)
+            print(f"| {label} | {cells} |" + (f" {more} |" if mores else ""))
     if lost:
         print("\nNot compared:\n")
         for x in lost:
             print("- " + x)
+
+
+def table(out):
+    """One row a launch: every quantity of the model and of ncu."""
+    rows, _ = joined(out)
+    w = csv.writer(sys.stdout, lineterminator="\n")
+    for i, (_, label, k, r) in enumerate(rows):
+        q = quantities(k, r)
+        if i == 0:
+            w.writerow(["launch"] + [f"{name}: {by}" for name, _, _ in q for by in ("model", "ncu")])
+        w.writerow([label] + ["" if v is None else text_of(v) for _, a, b in q for v in (a, b)])
 
 
 # ---- the slow kernels ----
@@ -624,6 +657,15 @@ def resource(rows, of):
     return sum(r[n] for r in rows for n in names)
 
 
+def idle_lanes(rows):
+    """How many of a hundred lanes do nothing in an instruction of a warp; None: not counted."""
+    if not rows or any(r is None or not r.get("smsp__inst_executed.sum") or
+                       r.get("smsp__thread_inst_executed.sum") is None for r in rows):
+        return None
+    warps, lanes = (sum(r[n] for r in rows) for n in ("smsp__inst_executed.sum", "smsp__thread_inst_executed.sum"))
+    return 100 * (1 - lanes / (32 * warps))
+
+
 def page_bad(out):
     said = json.load(open(f"{out}/explain.json"))
     times = {}
@@ -633,7 +675,9 @@ def page_bad(out):
     print("\n## Eight slow kernels and what the advice is worth\n\n"
           "Cold times by events, medians; each remedy does what the note says and nothing else. *Predicted*: the\n"
           "note's gain, an upper bound for one resource. *Measured*: how much less of that resource the remedy\n"
-          "takes (ncu; for time, events).\n")
+          "takes (ncu; for time, events), of the whole kernel where the note speaks of an access or of some\n"
+          "instructions. How many lanes of `divergence` wait is data, which the model does not have: 97 % is the\n"
+          "worst case of the loop alone.\n")
     print("| kernel | note | advice | predicted | measured | slow ms | remedy ms | time saved |\n|---|---|---|---|---|---|---|---|")
     for name, code, of in BAD:
         bad, good = "bad/" + name, "good/" + name
@@ -648,6 +692,9 @@ def page_bad(out):
         else:
             x, y = (resource(counted.get(c), of) for c in (bad, good))
         measured = f"{100 * (1 - y / x):.0f} % of {of}" if x and y is not None else "-"
+        if name == "divergence":
+            idle = [idle_lanes(counted.get(c)) for c in (bad, good)]
+            measured += "" if None in idle else f"; lanes idle: {idle[0]:.0f} %, then {idle[1]:.0f} %"
         predicted = f"{gain:.0f} % of {what}" if gain is not None else "-"
         took = [f"{t['ms']:.4f}" if t else "-" for t in (a, b)]
         ratio = f"{100 * (1 - b['ms'] / a['ms']):.0f} % ({a['ms'] / b['ms']:.2f} times as fast)" if a and b else "-"
@@ -663,7 +710,7 @@ def report(out):
     print("\nMade by `bench/gpu/ncu.sh`, in one run: `kiln explain --gpu H200` with registers from the driver, and\n"
           "the counters of `ncu --clock-control none --cache-control all` around the same launches\n"
           "(`bench/gpu/ncu_cases.txt`).  Sectors and wavefronts of the model are what warps ask for; DRAM bytes are\n"
-          "set beside the different bytes that a launch reads and writes.")
+          "set beside the different bytes that a launch reads and writes. `ncu.py table` prints all the numbers.")
     page_bad(out)
     if os.path.exists(f"{out}/ncu.csv"):
         page_counters(out)
@@ -679,11 +726,11 @@ def take_times(out):
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] not in ("explain", "count", "time", "report"):
+    if len(sys.argv) != 3 or sys.argv[1] not in ("explain", "count", "time", "report", "table"):
         print(__doc__, file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, ended)
-    return {"explain": explain, "count": count, "time": take_times, "report": report}[sys.argv[1]](sys.argv[2])
+    return {"explain": explain, "count": count, "time": take_times, "report": report, "table": table}[sys.argv[1]](sys.argv[2])
 
 
 if __name__ == "__main__":

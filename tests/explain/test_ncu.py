@@ -72,6 +72,54 @@ class Tables(unittest.TestCase):
         self.assertEqual(ncu.advice([{"notes": notes}], "K2103"), (None, "", ""))
 
 
+    def test_joined_accesses(self):
+        j = {"ptx": {"ld 4": 10, "ld 8": 8, "st 4": 3}, "sass": {"ld 4": 2, "ld 8": 8, "ld 16": 2, "st 4": 3}}
+        self.assertEqual(ncu.joined_accesses(j, ["ld"]), "ld: 10 x 4 bytes became 2 x 4, 2 x 16")
+        self.assertEqual(ncu.joined_accesses(j, ["st"]), "")
+
+    def test_kept_sass(self):
+        """What sass.py printed is of kernels of the list, and ptxas joined something in each or left it alone."""
+        kept, cases = ncu.read_sass(), dict(ncu.read_cases("bench/gpu/ncu_cases.txt"))
+        self.assertIn("gemm", kept)
+        self.assertEqual([c for c in kept if c not in cases], [])
+        for j in kept.values():
+            moved = [sum(n * int(x.split()[1]) for x, n in j[c].items()) for c in ("ptx", "sass")]
+            # joining keeps the bytes; a load whose value is known may go
+            self.assertTrue(0.99 * moved[0] <= moved[1] <= moved[0], j["case"])
+
+    def launch(self, **counted):
+        side = {"requests": 8, "units": 32, "ideal": 32}
+        k = {"model": {**{n: dict(side) for n in ("global_load", "global_store", "shared_load", "shared_store")},
+                       "atomic": {"units": 0}, "exact": True, "unknown": [], "programs": 1, "programs_counted": 1,
+                       "arrays": [{"unique_read_bytes": 1024, "unique_written_bytes": 1 << 30, "read_bytes": 1024}]},
+             "blocks": 1, "threads": 32, "cluster": 1, "registers": {"registers": 20},
+             "shared": {"static_bytes": 1000, "dynamic_bytes": 0, "reserved_bytes": 1024},
+             "occupancy": {"share": 1, "limits": {"shared": 113}}, "waves": {"waves": 0.0026}}
+        return k, counted
+
+    def test_carve_out_and_digits(self):
+        """ncu divides what the driver made shared memory, and prints two digits of waves."""
+        k, r = self.launch(launch__shared_mem_config_size=16384, launch__occupancy_limit_shared_mem=8,
+                           launch__waves_per_multiprocessor=0)
+        q = {n: (a, b) for n, a, b in ncu.quantities(k, r)}
+        self.assertEqual(q["limit by shared memory"], (8, 8))
+        self.assertEqual(q["waves"], (0, 0))
+        q = {n: (a, b) for n, a, b in ncu.quantities(k, {})}
+        self.assertEqual(q["limit by shared memory"], (113, None))
+
+    def test_reasons(self):
+        written = "DRAM bytes written"
+        k, r = self.launch()
+        self.assertIn("still in the L2", ncu.reason_of("c", written, 1 << 30, (1 << 30) - (30 << 20), k, r, {}))
+        self.assertEqual(ncu.reason_of("c", written, 1 << 30, (1 << 30) - (80 << 20), k, r, {}), "")
+        self.assertIn("did not write", ncu.reason_of("c", written, 0, 2e6, k, {"lts__t_sectors_op_write.sum": 10}, {}))
+        self.assertIn("in parts", ncu.reason_of("c", written, 0, 2e6, k, {"lts__t_sectors_op_write.sum": 1e6}, {}))
+        sass = {"c": {"ptx": {"ld 4": 8}, "sass": {"ld 16": 2}}}
+        self.assertIn("|ld: 8 x 4 bytes became 0 x 4, 2 x 16",
+                      ncu.reason_of("c", "shared load requests", 8, 2, k, r, sass))
+        self.assertEqual(ncu.reason_of("d", "shared load requests", 8, 2, k, r, sass), "")
+
+
 class Whole(unittest.TestCase):
     def run_all(self, out, **more):
         fake = os.path.abspath("tests/explain/fake_ncu.py")
@@ -94,6 +142,12 @@ class Whole(unittest.TestCase):
             self.assertIn("| store sectors | 10 | 0 | 0 | 10 | 10 |", page)    # and this is not explained
             self.assertIn("| shared wavefronts, theoretical | 10 | 10 | 10 | 0 | 0 |", page)
             self.assertIn("- wrong: kernels/add.kiln", page)
+            self.assertRegex(page, r"### \*\*not known\*\* \(\d+\)\n")
+            self.assertRegex(page, r"(?m)^\| add \| 250 / 375 \|$")
+            t = subprocess.run([sys.executable, "bench/gpu/ncu.py", "table", out + "/work"], capture_output=True,
+                               text=True).stdout.splitlines()
+            self.assertEqual(len(t), 11)
+            self.assertTrue(t[0].startswith("launch,blocks: model,blocks: ncu,"))
             self.assertRegex(page, r"\| strided \| K2101 \| let lanes .* \| 88 % of the sectors of this access \| "
                                    r"88 % of sectors loaded \| \d+\.\d+ \| \d+\.\d+ \| -?\d+ % \(")
             self.assertRegex(page, r"\| conflict \| K2203 \| swizzle .* \| 88 % of shared wavefronts \|")
