@@ -676,8 +676,8 @@ def page_bad(out):
           "Cold times by events, medians; each remedy does what the note says and nothing else. *Predicted*: the\n"
           "note's gain, an upper bound for one resource. *Measured*: how much less of that resource the remedy\n"
           "takes (ncu; for time, events), of the whole kernel where the note speaks of an access or of some\n"
-          "instructions. How many lanes of `divergence` wait is data, which the model does not have: 97 % is the\n"
-          "worst case of the loop alone.\n")
+          "instructions; of `divergence` also of those that its loop takes, by the same kernel without it. How many\n"
+          "lanes wait there is data, which the model does not have: 97 % is the worst case.\n")
     print("| kernel | note | advice | predicted | measured | slow ms | remedy ms | time saved |\n|---|---|---|---|---|---|---|---|")
     for name, code, of in BAD:
         bad, good = "bad/" + name, "good/" + name
@@ -692,7 +692,9 @@ def page_bad(out):
         else:
             x, y = (resource(counted.get(c), of) for c in (bad, good))
         measured = f"{100 * (1 - y / x):.0f} % of {of}" if x and y is not None else "-"
-        if name == "divergence":
+        rest = resource(counted.get("rest/" + name), of)
+        if rest and x and y is not None and rest < x:
+            measured = f"{100 * (x - y) / (x - rest):.0f} % of the {of} that the part takes, {measured}"
             idle = [idle_lanes(counted.get(c)) for c in (bad, good)]
             measured += "" if None in idle else f"; lanes idle: {idle[0]:.0f} %, then {idle[1]:.0f} %"
         predicted = f"{gain:.0f} % of {what}" if gain is not None else "-"
