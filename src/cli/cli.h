@@ -119,6 +119,8 @@ void kl_outfile_like(struct kl_outfile *f, const char *path);
 bool kl_outfile_write(struct kl_outfile *f, const void *p, size_t n, struct kl_msg *m);
 bool kl_outfile_commit(struct kl_outfile *f, struct kl_msg *m);
 void kl_outfile_drop(struct kl_outfile *f);
+/* Ends the peers that run and removes their arrays.  Async-signal-safe. */
+void kl_proc_abandon(void);
 void kl_outfile_signals(void); /* remove temporary files when a signal ends the process */
 
 /* ---- a context and a source (session.c) ---- */

@@ -30,6 +30,7 @@ static void remove_pending(void)
 static void on_signal(int sig)
 {
     kl_tool_kill_children(); /* they have process groups of their own */
+    kl_proc_abandon();       /* so have these */
     remove_pending();
     signal(sig, SIG_DFL);
     raise(sig);

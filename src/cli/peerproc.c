@@ -20,6 +20,51 @@
 
 enum { ANSWER_MS = 300000, LINE_MOST = 4 << 20 };
 
+/* The arrays of a case lie in files 0.npy to 63.npy. */
+enum { FILES = 64 };
+
+/* What a signal handler has to end and to remove.  A peer beyond MOST is only left to itself. */
+enum { MOST = 32 };
+static struct {
+    volatile long pid;
+    char *volatile dir;
+} running[MOST];
+
+static void note(long pid, char *dir)
+{
+    for (int i = 0; i < MOST; i++)
+        if (!running[i].dir || running[i].dir == dir) {
+            running[i].pid = pid;
+            running[i].dir = dir;
+            return;
+        }
+}
+
+static void forget(const char *dir)
+{
+    for (int i = 0; i < MOST; i++)
+        if (dir && running[i].dir == dir) {
+            running[i].dir = NULL;
+            running[i].pid = 0;
+        }
+}
+
+void kl_proc_abandon(void)
+{
+    for (int i = 0; i < MOST; i++) {
+        if (!running[i].dir)
+            continue;
+        if (running[i].pid > 0)
+            kill(-(pid_t)running[i].pid, SIGKILL);
+        int fd = open(running[i].dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        for (int n = 0; fd >= 0 && n < FILES; n++) {
+            char two[] = {(char)('0' + n / 10), (char)('0' + n % 10), '.', 'n', 'p', 'y', 0};
+            unlinkat(fd, n < 10 ? two + 1 : two, 0);
+        }
+        rmdir(running[i].dir);
+    }
+}
+
 static void child(const char *path, int in, int out, uint32_t threads, const cpu_set_t *cores)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
@@ -50,10 +95,13 @@ bool kl_proc_start(struct kl_proc *p, const char *path, uint32_t threads, struct
         return kl_msg(m, KL_RC_ENV, "a pipe: %s", strerror(errno));
     cpu_set_t cores;
     kl_all_cores(&cores, sizeof cores);
+    note(0, p->dir); /* before there is a child: its number comes below */
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
         child(path, in[0], out[1], threads, &cores);
+    setpgid(pid, pid); /* here too, so that the group exists before it is ended */
+    note(pid, p->dir);
     close(in[0]);
     close(out[1]);
     p->to = in[1];
@@ -127,6 +175,9 @@ void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m)
     json_error_t e;
     json_t *answer = json_loads(line, 0, &e);
     if (!json_is_object(answer)) {
+        for (char *c = line; *c; c++) /* a terminal shall not obey it */
+            if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+                *c = '?';
         kl_msg(m, KL_RC_ENV, "it answered no JSON object: %.100s", line);
         json_decref(answer);
         answer = NULL;
@@ -140,9 +191,6 @@ void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m)
     }
     return answer;
 }
-
-/* The arrays of a case lie in files 0.npy to 63.npy. */
-enum { FILES = 64 };
 
 void kl_proc_clear(struct kl_proc *p)
 {
@@ -168,6 +216,7 @@ void kl_proc_end(struct kl_proc *p)
     kl_proc_clear(p);
     if (p->dir)
         rmdir(p->dir);
+    forget(p->dir);
     free(p->dir);
     free(p->buf);
     *p = (struct kl_proc){.to = -1, .from = -1};
