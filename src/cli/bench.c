@@ -222,19 +222,15 @@ static void remark_machine(struct kl_bench *b)
     }
 }
 
-static int write_file(const char *path, const char *text)
+static int write_file(struct kl_outfile *f, const char *text)
 {
-    struct kl_outfile f;
     struct kl_msg m;
-    bool ok = kl_outfile_open(&f, path, &m) && kl_outfile_write(&f, text, strlen(text), &m) &&
-              kl_outfile_commit(&f, &m);
-    kl_outfile_drop(&f);
+    bool ok = kl_outfile_write(f, text, strlen(text), &m) && kl_outfile_commit(f, &m);
     return ok ? 0 : kl_fail(m.rc, "%s", m.text);
 }
 
-static int write_reports(struct kl_bench *b)
+static int write_reports(struct kl_bench *b, struct kl_outfile *out, struct kl_outfile *save)
 {
-    const char *out = kl_opt(b->o, KL_OPT_report_to), *save = kl_opt(b->o, KL_OPT_save);
     char *text = kl_report_text(&b->rep, b->format, false);
     int rc = 0;
     if (out)
@@ -259,10 +255,11 @@ static bool said_before(const struct kl_bench *b, size_t i)
     return false;
 }
 
-static int run(struct kl_bench *b)
+static int run(struct kl_bench *b, struct kl_outfile *out, struct kl_outfile *save)
 {
     struct kl_msg m = {0};
     const char *base = kl_opt(b->o, KL_OPT_baseline);
+    const char *to = kl_opt(b->o, KL_OPT_report_to), *keep = kl_opt(b->o, KL_OPT_save);
     b->load = kl_machine_load();
     int rc = kl_bench_words(b);
     if (!rc)
@@ -272,6 +269,10 @@ static int run(struct kl_bench *b)
     if (!rc && base && !kl_baseline_open(&b->base, base, &m))
         rc = kl_fail(m.rc, "%s", m.text);
     b->rep.base_name = base;
+    if (!rc && to && !kl_outfile_open(out, to, &m)) /* before minutes are spent */
+        rc = kl_fail(m.rc, "%s", m.text);
+    if (!rc && keep && !kl_outfile_open(save, keep, &m))
+        rc = kl_fail(m.rc, "%s", m.text);
     if (!rc)
         rc = open_peers(b);
     if (!rc)
@@ -287,7 +288,7 @@ static int run(struct kl_bench *b)
     if (rc)
         return rc;
     remark_machine(b);
-    rc = write_reports(b);
+    rc = write_reports(b, to ? out : NULL, keep ? save : NULL);
     return rc ? rc : b->rep.failed || b->rep.regressed ? KL_RC_FINDINGS : KL_RC_OK;
 }
 
@@ -327,7 +328,10 @@ void kl_bench_close(struct kl_bench *b)
 int kl_cmd_bench(const struct kl_opts *o)
 {
     struct kl_bench b = {.o = o, .rep.fail_on = -1};
-    int rc = run(&b);
+    struct kl_outfile out = {.fd = -1}, save = {.fd = -1};
+    int rc = run(&b, &out, &save);
+    kl_outfile_drop(&out);
+    kl_outfile_drop(&save);
     kl_bench_close(&b);
     return rc;
 }

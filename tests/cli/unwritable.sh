@@ -20,6 +20,10 @@ k y=/proc/kiln.npy
 k x=y.npy
 k n=y.npy
 k w=y.npy
+for o in '--save nowhere/b.json' '-o dir' '-o b.txt --save nowhere/b.json'; do
+    timeout 20 "$KILN" bench k.kiln --device interp x=1:f32 steps=100000000000 $o 2>&1
+    echo "bench $o: rc $?"
+done
 ls -A | grep -v "^[.]\(out\|err\)$"
 # a device that is always full: status 3, and the device stays
 "$KILN" run k.kiln --device interp 'x=zeros(1)' -o y=/dev/full 2>&1; echo "rc $?"
