@@ -274,6 +274,13 @@ static bool array_from_word(struct kl_args *a, struct kl_arr *r, const struct kl
     return r->data && kl_value_fill(&v, r->elem, r->data, n, m);
 }
 
+/* A text that somebody meant as a shape: digits and x, and perhaps more behind a colon. */
+static bool looks_like_shape(const char *s)
+{
+    size_t n = strspn(s, "-0123456789x");
+    return n && s[0] != 'x' && (!s[n] || s[n] == ':');
+}
+
 static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *text, unsigned flags,
                       struct kl_msg *m)
 {
@@ -290,6 +297,17 @@ static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *t
     }
     if (!kl_value_parse(text, &v, m))
         return false;
+    if (v.kind == KL_VALUE_TEXT && looks_like_shape(text) && access(text, F_OK) != 0) {
+        kl_value_free(&v);
+        if (flags & KL_ARGS_WORDS)
+            return kl_msg(m, KL_RC_USAGE,
+                          "%s=%.100s: it is neither a file nor a shape; write %s=512x1000:f32",
+                          p->name, text, p->name);
+        return kl_msg(m, KL_RC_USAGE,
+                      "%s=%.100s: there is no such file; random values of a shape are "
+                      "%s='randn(512x1000)'",
+                      p->name, text, p->name);
+    }
     struct kl_arr *r = add_array(a, p);
     bool ok =
         v.kind == KL_VALUE_TEXT ? kl_arr_read(r, text, m) : array_from_value(a, r, &v, flags, m);

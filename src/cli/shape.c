@@ -37,14 +37,15 @@ bool kl_shape_word(const char *name, const char *text, struct kl_shape *out, str
         } else if (n > sizeof strides - 1 && memcmp(s, strides, sizeof strides - 1) == 0 &&
                    !out->strided) {
             if (!kl_shape_parse(s + sizeof strides - 1, n - (sizeof strides - 1), &dims,
-                                out->stride) ||
-                dims != out->ndim)
+                                out->stride))
+                return wrong(name, text, "strides are numbers from 0, as in 1024x1", m);
+            if (dims != out->ndim)
                 return wrong(name, text, "there is one stride for each dimension", m);
             out->strided = true;
         } else if (n > sizeof offset - 1 && memcmp(s, offset, sizeof offset - 1) == 0) {
             if (!kl_shape_parse(s + sizeof offset - 1, n - (sizeof offset - 1), &dims, v) ||
                 dims != 1 || v[0] > 1 << 20)
-                return wrong(name, text, "an offset is a number of elements", m);
+                return wrong(name, text, "an offset is a number of elements, at most 1048576", m);
             out->offset = v[0];
         } else {
             return wrong(name, text, "what stands behind the shape is not understood", m);

@@ -66,6 +66,10 @@ n k.kiln:scale x=1000000:f32 --gpu A100 --arch sm_80 | head -2
 n k.kiln:scale x=10x:f32
 n k.kiln:scale x=10:f33
 n k.kiln:scale x=10:strides=1x2
+n k.kiln:scale x=10:strides=-1
+n k.kiln:scale x=10:offset=2000000
+n k.kiln:scale x=-10
+n k.kiln:scale x=10x
 n k.kiln:rows x=10x20
 n k.kiln:scale x=10:f32 --format html
 n k.kiln:scale x=10:f32 --measure gpu
