@@ -704,7 +704,8 @@ static void doubts(struct kl_page *p)
     for (uint32_t i = 0; m && i < m->doubt.n; i++)
         row(p, i ? "" : "unknown", "line %-4u %s", m->doubt.v[i].place.line, m->doubt.v[i].text);
     if (m && m->counted < m->programs)
-        row(p, "", "%llu of %llu programs were counted, and the counts scaled",
+        row(p, m->doubt.n ? "" : "unknown",
+            "%llu of %llu programs were counted, and the counts scaled",
             (unsigned long long)m->counted, (unsigned long long)m->programs);
 }
 

@@ -322,7 +322,7 @@ static void choose_peak(kl_explained *e)
 static void roof(kl_explained *e)
 {
     const kl_model *m = e->model;
-    for (uint32_t i = 0; i < e->narray && !m; i++)
+    for (uint32_t i = 0; i < e->narray && !m && e->programs; i++)
         e->bytes += (double)e->array[i].bytes * (e->array[i].reads + e->array[i].writes);
     if (!m)
         return;

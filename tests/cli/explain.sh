@@ -64,6 +64,10 @@ n k.kiln:scale x=1000000:f32 --gpu H20O
 n k.kiln:scale x=1000000:f32 --gpu H200 --arch sm_100
 n k.kiln:scale x=1000000:f32 --gpu A100 --arch sm_80 | head -2
 n k.kiln:scale x=10x:f32
+# a sample is named under `unknown`; where nothing runs, nothing moves
+n k.kiln:scale x=1099511627776:f32 | grep -E '^  (traffic|unknown)'
+echo 'kernel none(i64 n, f32 y[n], const f32 x[n]) grid(0) { y[0] = x[0]; }' >none0.kiln
+n none0.kiln x=64:f32 | grep -E '^  (traffic|floor)'
 n k.kiln:scale x=10:f33
 n k.kiln:scale x=10:strides=1x2
 n k.kiln:scale x=10:strides=-1
