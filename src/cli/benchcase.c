@@ -269,7 +269,7 @@ static void measure(struct kl_bench *b)
             n++;
         }
     all = n; /* behind them the ceilings, so that these see the same machine */
-    for (size_t i = 0; i < b->ndev && b->ceilings && n; i++)
+    for (size_t i = 0; i < b->ndev && b->ceilings && n && of[0].s->row.bytes; i++)
         for (int k = 0; k < 2; k++) {
             kl_ceiling_size(&b->dev[i].ceiling[k], of[0].s->row.bytes);
             lane[all++] = (struct kl_lane){.name = k ? "read" : "copy",

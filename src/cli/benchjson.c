@@ -188,6 +188,10 @@ bool kl_baseline_open(struct kl_baseline *b, const char *path, struct kl_msg *m)
                       "not kiln.bench/1)",
                       path);
     }
+    if (!json_is_array(json_object_get(root, "rows"))) {
+        json_decref(root);
+        return kl_msg(m, KL_RC_USAGE, "--baseline %s: the report has no list of `rows`", path);
+    }
     b->root = root;
     b->path = kl_xstrndup(path, strlen(path));
     return true;

@@ -67,8 +67,13 @@ w k.kiln:one x=8:f32 --samples 0
 w k.kiln:one x=8:f32 --format html
 w k.kiln:one x=8:f32 --baseline none.json
 w k.kiln:one x=8:f32 --baseline k.kiln
+echo '{"schema": "kiln.bench/1", "rows": 4}' >rows.json
+w k.kiln:one x=8:f32 --baseline rows.json
 w k.kiln:one x=8:f32 --peer none.py
 w k.kiln:one x=8:f32 --peer ./k.kiln
 w k.kiln:one x=8x8:f32
 w k.kiln:one
 w k.kiln:one x=8:f32 --device cpu,gpu
+# no copy stands beside a launch that moves nothing
+echo 'kernel none() grid(1) {}' >none.kiln
+"$KILN" bench none.kiln --device interp --samples 2 --measure warm,ceilings | grep -E -c "^none|copy"
