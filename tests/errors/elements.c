@@ -49,6 +49,9 @@ static real slope(kiln_nn_activation act, real x)
     return 1 - tanhl(x) * tanhl(x);
 }
 
+/* tanh of a GPU's unit, which 16-bit types take there: 2^-11 of the value, in u of f32. */
+static const real unit_tanh = 8192;
+
 /* docs/math.md: in ulp of f32 or f64, which are up to 2 u of the value.  tanh form: the rounding of
  * the exponent, which grows with it. */
 static real act_bound(kiln_nn_activation act, real x)
@@ -66,6 +69,7 @@ static real act_bound(kiln_nn_activation act, real x)
         real z = x < 0 ? 2 * root_pi2 * (-x + 0.044715L * -x * x * x) : 0;
         return 8 + fast + 4 * z;
     }
+    case KILN_NN_TANH: return fast > 0 ? unit_tanh + 3 : 3;
     default: return 3 + (fast > 0 ? 8 + fabsl(x) : 0);
     }
 }
@@ -114,8 +118,9 @@ static void act_backward(void)
             RUN(kiln_nn_act_backward(now.nn, NULL, act, &dx->t, &dg->t, &dy->t, &x->t, &g->t, &d));
             for (int64_t i = 0; i < n; i++) {
                 real s = slope(act, x->v[i]), w = dy->v[i] * g->v[i];
+                real t = act == KILN_NN_TANH && !now.exact_math ? 2 * unit_tanh : 0; /* 1 - t t */
                 part("");
-                item(dx, i, w * s, fabsl(w), 34 * (1 + fabsl(s)));
+                item(dx, i, w * s, fabsl(w), 34 * (1 + fabsl(s)) + t);
                 real v = dy->v[i] * value(act, x->v[i]);
                 part("dgate");
                 item_lost(dg, i, v, fabsl(v), act_bound(act, x->v[i]) + 1, dy->v[i]);
