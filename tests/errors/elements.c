@@ -49,8 +49,9 @@ static real slope(kiln_nn_activation act, real x)
     return 1 - tanhl(x) * tanhl(x);
 }
 
-/* tanh of a GPU's unit, which 16-bit types take there: 2^-11 of the value, in u of f32. */
-static const real unit_tanh = 8192;
+/* What 16-bit types take on a GPU, in u of f32 (docs/math.md): its unit's tanh 2^-11 of the value, the
+ * short erfc 2^-15. */
+static const real unit_tanh = 8192, short_erfc = 512;
 
 /* docs/math.md: in ulp of f32 or f64, which are up to 2 u of the value.  tanh form: the rounding of
  * the exponent, which grows with it. */
@@ -118,7 +119,11 @@ static void act_backward(void)
             RUN(kiln_nn_act_backward(now.nn, NULL, act, &dx->t, &dg->t, &dy->t, &x->t, &g->t, &d));
             for (int64_t i = 0; i < n; i++) {
                 real s = slope(act, x->v[i]), w = dy->v[i] * g->v[i];
-                real t = act == KILN_NN_TANH && !now.exact_math ? 2 * unit_tanh : 0; /* 1 - t t */
+                real t = 0; /* of 1 - t t, and of the cumulative part of gelu's slope */
+                if (!now.exact_math && act == KILN_NN_TANH)
+                    t = 2 * unit_tanh;
+                if (!now.exact_math && act == KILN_NN_GELU)
+                    t = short_erfc * erfcl(-x->v[i] / root2) / 2;
                 part("");
                 item(dx, i, w * s, fabsl(w), 34 * (1 + fabsl(s)) + t);
                 real v = dy->v[i] * value(act, x->v[i]);
