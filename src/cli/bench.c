@@ -289,7 +289,11 @@ static int run(struct kl_bench *b, struct kl_outfile *out, struct kl_outfile *sa
         return rc;
     remark_machine(b);
     rc = write_reports(b, to ? out : NULL, keep ? save : NULL);
-    return rc ? rc : b->rep.failed || b->rep.regressed ? KL_RC_FINDINGS : KL_RC_OK;
+    if (rc)
+        return rc;
+    /* a limit that was not looked at is not kept */
+    bool unmatched = b->rep.fail_on >= 0 && b->rep.unmatched;
+    return b->rep.failed || b->rep.regressed || unmatched ? KL_RC_FINDINGS : KL_RC_OK;
 }
 
 void kl_bench_close(struct kl_bench *b)

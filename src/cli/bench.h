@@ -167,6 +167,7 @@ struct kl_report {
     double fail_on;                  /* negative: not given */
     size_t width; /* of the terminal: text leaves columns out that do not fit; 0: no limit */
     size_t cases, regressed, failed;
+    size_t unmatched; /* rows that --baseline says nothing of */
     char **note; /* remarks below the table */
     size_t nnote;
 };

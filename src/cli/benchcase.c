@@ -364,9 +364,13 @@ static void compare(struct kl_bench *b, struct kl_subject *s)
         r->has_base = kl_baseline_find(&b->base, r, w, &old, &samples);
         if (r->has_base)
             r->base = kl_stats_versus(&r->stat[w], &old);
-        else if (!r->peer)
-            kl_bench_note(b, kl_xprintf("%s %s is not in %s", r->kernel, r->shape, b->base.path));
-        bad = r->has_base && !r->peer && kl_versus_regressed(&r->base, b->rep.fail_on);
+        else if (!r->peer) {
+            b->rep.unmatched++;
+            kl_bench_note(b, kl_xprintf("%s%s%s %s on %s is not in %s", r->kernel,
+                                        *r->setting ? " " : "", r->setting, r->shape, r->device,
+                                        b->base.path));
+        }
+        bad |= r->has_base && !r->peer && kl_versus_regressed(&r->base, b->rep.fail_on);
         free(samples);
     }
     b->rep.regressed += bad && b->rep.fail_on >= 0;

@@ -162,6 +162,7 @@ char *kl_report_json(const struct kl_report *r, bool samples)
     set(root, "fail_on", r->fail_on >= 0 ? number(r->fail_on) : json_null());
     set(root, "regressed", json_integer((json_int_t)r->regressed));
     set(root, "failed", json_integer((json_int_t)r->failed));
+    set(root, "unmatched", json_integer((json_int_t)r->unmatched));
     set(root, "notes", notes);
     set(root, "rows", rows);
     char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9)), *out;
@@ -172,6 +173,62 @@ char *kl_report_json(const struct kl_report *r, bool samples)
 }
 
 /* ---- reading ---- */
+
+static bool is_time(const json_t *v)
+{
+    double t = json_number_value(v);
+    return json_is_number(v) && t > 0 && isfinite(t);
+}
+
+/* What is wrong with the times of a row, or NULL.  Without them the row has none of that kind. */
+static const char *wrong_times(const json_t *s)
+{
+    const json_t *ci = json_object_get(s, "ci"), *list = json_object_get(s, "sorted"), *v;
+    size_t i;
+    if (!s || json_is_null(s))
+        return NULL;
+    if (!json_is_object(s))
+        return "that is no object";
+    if (!is_time(json_object_get(s, "median")) || !is_time(json_object_get(s, "min")))
+        return "without a median or min above 0";
+    if (json_array_size(ci) != 2 || !is_time(json_array_get(ci, 0)) ||
+        !is_time(json_array_get(ci, 1)))
+        return "without a `ci` of two times";
+    if (json_integer_value(json_object_get(s, "samples")) < 1)
+        return "without a number of samples";
+    if (list && !json_array_size(list))
+        return "with `sorted` that is no list of times";
+    json_array_foreach(list, i, v)
+    {
+        if (!is_time(v))
+            return "with a sample that is no time above 0";
+    }
+    return NULL;
+}
+
+static bool check_rows(const json_t *rows, const char *path, struct kl_msg *m)
+{
+    static const char *const words[] = {"kernel", "setting", "shape", "point", "device"};
+    static const char *const kinds[] = {"cold", "warm"};
+    const json_t *o;
+    size_t i;
+    json_array_foreach(rows, i, o)
+    {
+        if (!json_is_object(o))
+            return kl_msg(m, KL_RC_USAGE, "--baseline %s: row %zu is no object", path, i + 1);
+        for (size_t k = 0; k < 5; k++)
+            if (!json_is_string(json_object_get(o, words[k])))
+                return kl_msg(m, KL_RC_USAGE, "--baseline %s: row %zu has no `%s`", path,
+                              i + 1, words[k]);
+        for (size_t k = 0; k < 2; k++) {
+            const char *why = wrong_times(json_object_get(o, kinds[k]));
+            if (why)
+                return kl_msg(m, KL_RC_USAGE, "--baseline %s: row %zu has `%s` %s", path, i + 1,
+                              kinds[k], why);
+        }
+    }
+    return true;
+}
 
 bool kl_baseline_open(struct kl_baseline *b, const char *path, struct kl_msg *m)
 {
@@ -191,6 +248,10 @@ bool kl_baseline_open(struct kl_baseline *b, const char *path, struct kl_msg *m)
     if (!json_is_array(json_object_get(root, "rows"))) {
         json_decref(root);
         return kl_msg(m, KL_RC_USAGE, "--baseline %s: the report has no list of `rows`", path);
+    }
+    if (!check_rows(json_object_get(root, "rows"), path, m)) {
+        json_decref(root);
+        return false;
     }
     b->root = root;
     b->path = kl_xstrndup(path, strlen(path));

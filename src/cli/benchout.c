@@ -444,6 +444,8 @@ static void summary(const struct kl_report *p, struct text *t, const char *befor
         put(t, ", %zu FAILED", p->failed);
     if (p->fail_on >= 0)
         put(t, ", %zu slower than %g%%", p->regressed, p->fail_on * 100);
+    if (p->fail_on >= 0 && p->unmatched)
+        put(t, ", %zu not in %s, which --fail-on does not let pass", p->unmatched, p->base_name);
     put(t, ".\n");
 }
 

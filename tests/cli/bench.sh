@@ -47,6 +47,12 @@ sed -E '/"(median|min|p95)"/s/: [0-9.e-]+/: 1e-9/; /"ci"/,/\]/s/^( *)[0-9.e-]+/\
 "$KILN" bench k.kiln:one x=1000:f32 --samples 30 --measure warm --device interp \
     --baseline fast.json --fail-on 5% >/dev/null
 echo "rc $?"
+# with a limit, what cannot be compared does not pass
+"$KILN" bench k.kiln:one x=999:f32 --samples 3 --measure warm --device interp \
+    --baseline fast.json --fail-on 5% | tail -1
+"$KILN" bench k.kiln:one x=999:f32 --samples 3 --measure warm --device interp \
+    --baseline fast.json --fail-on 5% >/dev/null
+echo "rc $?"
 echo "== wrong results"
 b k.kiln:most x=1000:f32 --measure warm | grep FAILED
 b k.kiln:most x=1000:f32 --measure warm >/dev/null
@@ -68,6 +74,20 @@ w k.kiln:one x=8:f32 --format html
 w k.kiln:one x=8:f32 --baseline none.json
 w k.kiln:one x=8:f32 --baseline k.kiln
 echo '{"schema": "kiln.bench/1", "rows": 4}' >rows.json
+w k.kiln:one x=8:f32 --baseline rows.json
+base() { # TIMES: of a row
+    echo '{"schema": "kiln.bench/1", "rows": [{"kernel": "one/f32", "setting": "", "shape": "8",
+        "point": "", "device": "interp", "warm": '"$1"'}]}' >rows.json
+    "$KILN" bench --device interp k.kiln:one x=8:f32 --baseline rows.json --fail-on 5 2>&1
+    echo "rc $?"
+}
+base '{"median": 1, "min": 1, "ci": [1, 1], "samples": 3, "sorted": ["a", null, -1]}'
+base '{"median": 1, "min": 1, "ci": [1], "samples": 3}'
+base '{"median": "1", "min": 1, "ci": [1, 1], "samples": 3}'
+base '7'
+echo '{"schema": "kiln.bench/1", "rows": [3]}' >rows.json
+w k.kiln:one x=8:f32 --baseline rows.json
+echo '{"schema": "kiln.bench/1", "rows": [{"kernel": 3}]}' >rows.json
 w k.kiln:one x=8:f32 --baseline rows.json
 w k.kiln:one x=8:f32 --peer none.py
 w k.kiln:one x=8:f32 --peer ./k.kiln
