@@ -168,6 +168,7 @@ static int open_peers(struct kl_bench *b)
             b->peer = kl_xgrow(b->peer, sizeof *b->peer, b->npeer);
             if (!kl_peer_open(&b->peer[b->npeer++], b->o->opt[i].val, &m))
                 return kl_fail(m.rc, "%s", m.text);
+            b->peer[b->npeer - 1].answer_s = KL_PEER_ANSWER(b->loop.rule.most_s);
             if (b->pin && b->peer[b->npeer - 1].lib)
                 return kl_fail(KL_RC_USAGE,
                                "--pin and --peer %s: the threads of a library would "
@@ -293,7 +294,9 @@ static int run(struct kl_bench *b, struct kl_outfile *out, struct kl_outfile *sa
         return rc;
     /* a limit that was not looked at is not kept */
     bool unmatched = b->rep.fail_on >= 0 && b->rep.unmatched;
-    return b->rep.failed || b->rep.regressed || unmatched ? KL_RC_FINDINGS : KL_RC_OK;
+    if (b->rep.failed > b->rep.broken || b->rep.regressed || unmatched)
+        return KL_RC_FINDINGS;
+    return b->rep.broken ? KL_RC_ENV : KL_RC_OK;
 }
 
 void kl_bench_close(struct kl_bench *b)

@@ -134,6 +134,7 @@ struct kl_row {
     char *values; /* what the parameters got: "x=randn(4096x4096,f32,0)"; NULL: a peer */
     char *device;
     bool peer, failed, skipped;
+    bool broken; /* failed, since a peer did not do its work: no finding */
     struct kl_summary_stats stat[2]; /* cold, warm */
     double *sample[2];
     enum kl_stop stop[2];
@@ -167,6 +168,7 @@ struct kl_report {
     double fail_on;                  /* negative: not given */
     size_t width; /* of the terminal: text leaves columns out that do not fit; 0: no limit */
     size_t cases, regressed, failed;
+    size_t broken;    /* of the failed ones */
     size_t unmatched; /* rows that --baseline says nothing of */
     char **note; /* remarks below the table */
     size_t nnote;

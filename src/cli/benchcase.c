@@ -164,12 +164,14 @@ static int make_kernels(struct kl_bench *b, const struct kl_point *point)
 }
 
 static void left_out(struct kl_bench *b, struct kl_source *src, const struct kl_point *point,
-                     const struct kl_peer *p, const char *why)
+                     const struct kl_peer *p, const struct kl_msg *why)
 {
     struct kl_subject *s = add_subject(b, src, point, NULL);
-    s->row.peer = s->row.skipped = true;
+    s->row.peer = true;
+    s->row.failed = s->row.broken = why->rc == KL_RC_ENV;
+    s->row.skipped = !s->row.failed;
     s->row.kernel = kl_xprintf("%s", p->name ? p->name : p->path);
-    s->row.note = kl_xprintf("%s", why);
+    s->row.note = kl_xprintf("%s", why->text);
 }
 
 static void one_peer(struct kl_bench *b, size_t of, const struct kl_point *point,
@@ -194,6 +196,7 @@ static void one_peer(struct kl_bench *b, size_t of, const struct kl_point *point
         return;
     }
     s->row.failed = true;
+    s->row.broken = m.rc == KL_RC_ENV;
     s->row.note = kl_xprintf("%s", m.text);
 }
 
@@ -207,11 +210,12 @@ static void make_peers(struct kl_bench *b, const struct kl_point *point)
         for (size_t i = 0; i < b->npeer && of < kernels; i++) {
             struct kl_peerrun run[KL_PEER_IMPLS];
             struct kl_msg m = {0};
-            kl_peer_hello(&b->peer[i], &b->dev[d], &m);
-            size_t n = kl_peer_case(&b->peer[i], &b->dev[d], &b->subject[of].args,
-                                    b->subject[of].src->s.path, b->subject[of].sets.n, run, &m);
+            size_t n = 0;
+            if (kl_peer_hello(&b->peer[i], &b->dev[d], &m))
+                n = kl_peer_case(&b->peer[i], &b->dev[d], &b->subject[of].args,
+                                 b->subject[of].src->s.path, b->subject[of].sets.n, run, &m);
             if (!n)
-                left_out(b, b->subject[of].src, point, &b->peer[i], m.text);
+                left_out(b, b->subject[of].src, point, &b->peer[i], &m);
             for (size_t k = 0; k < n; k++)
                 one_peer(b, of, point, &run[k]);
         }
@@ -304,6 +308,7 @@ static void measure(struct kl_bench *b)
                                  lane[i].clock_last * 100);
         if (lane[i].stop == KL_STOP_FAILED || !lane[i].n) {
             r->failed = true;
+            r->broken = r->peer && lane[i].why.rc == KL_RC_ENV;
             free(r->note);
             r->note = kl_xprintf("%s", lane[i].why.text);
         }
@@ -408,6 +413,7 @@ void kl_case_end(struct kl_bench *b)
         b->rep.row = kl_xgrow(b->rep.row, sizeof *b->rep.row, b->rep.nrow);
         b->rep.row[b->rep.nrow++] = b->subject[i].row;
         b->rep.failed += b->subject[i].row.failed;
+        b->rep.broken += b->subject[i].row.broken;
     }
     while (b->nsubject)
         kl_subject_free(&b->subject[--b->nsubject]);

@@ -59,13 +59,23 @@ bool kl_peer_open(struct kl_peer *p, const char *path, struct kl_msg *m)
     return true;
 }
 
+static void give_up(struct kl_peer *p, const struct kl_msg *m)
+{
+    kl_proc_end(&p->proc);
+    p->proc.pid = -1;
+    if (!p->broken)
+        p->broken = kl_xstrndup(m->text, strlen(m->text));
+}
+
 bool kl_peer_hello(struct kl_peer *p, const struct kl_bdev *d, struct kl_msg *m)
 {
     if (p->lib || p->broken || p->proc.pid)
         return true;
     uint32_t threads = kiln_context_threads(d->s.ctx);
     json_t *a = NULL;
-    if (kl_proc_start(&p->proc, p->path, threads, m))
+    bool started = kl_proc_start(&p->proc, p->path, threads, m);
+    p->proc.answer_s = p->answer_s;
+    if (started)
         a = kl_proc_ask(&p->proc,
                         json_pack("{s:s, s:s, s:i}", "do", "hello", "protocol", "kiln.peer/1",
                                   "threads", (int)threads),
@@ -78,7 +88,7 @@ bool kl_peer_hello(struct kl_peer *p, const struct kl_bdev *d, struct kl_msg *m)
         p->name = kl_xstrndup(name, strlen(name));
         p->version = kl_xstrndup(version ? version : "", version ? strlen(version) : 0);
     } else {
-        p->broken = kl_xstrndup(m->text, strlen(m->text));
+        give_up(p, m);
     }
     json_decref(a);
     return name != NULL;
@@ -222,14 +232,6 @@ static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_ar
     return NULL;
 }
 
-static void give_up(struct kl_peer *p, const struct kl_msg *m)
-{
-    kl_proc_end(&p->proc);
-    p->proc.pid = -1;
-    if (!p->broken)
-        p->broken = kl_xstrndup(m->text, strlen(m->text));
-}
-
 static size_t program_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
                            const char *file, struct kl_peerrun *out, struct kl_msg *why)
 {
@@ -323,6 +325,8 @@ static bool program_check(struct kl_peerrun *r, const struct kl_args *args, doub
         &r->peer->proc, json_pack("{s:s, s:i}", "do", "result", "implementation", (int)r->impl), m);
     json_t *files = json_object_get(a, "files");
     bool ok = a != NULL;
+    if (!a && r->peer->proc.gone)
+        give_up(r->peer, m);
     for (size_t i = 0; i < args->narr && ok; i++) {
         const struct kl_arr *ref = &args->arr[i];
         if (!ref->p->writes)
@@ -350,6 +354,8 @@ bool kl_peer_check(struct kl_peerrun *r, const struct kl_args *args, double *err
                    struct kl_msg *m)
 {
     *error = 0;
+    if (r->peer->broken)
+        return kl_msg(m, KL_RC_ENV, "%s", r->peer->broken);
     return r->fn ? library_check(r, args, error, m) : program_check(r, args, error, m);
 }
 
@@ -365,6 +371,8 @@ bool kl_peer_launch(struct kl_peerrun *r, size_t copy, double *host_s, struct kl
 
 bool kl_peer_time(struct kl_peerrun *r, bool warm, size_t n, double *ms, struct kl_msg *m)
 {
+    if (r->peer->broken)
+        return kl_msg(m, KL_RC_ENV, "%s", r->peer->broken);
     json_t *a = kl_proc_ask(&r->peer->proc,
                             json_pack("{s:s, s:i, s:b, s:I}", "do", "time", "implementation",
                                       (int)r->impl, "cold", !warm, "n", (json_int_t)n),

@@ -7,6 +7,10 @@
 
 enum { KL_PEER_IMPLS = 8 };
 
+/* How long a program may take for an answer: it may compile, and does as much as a row of --timeout
+ * seconds. */
+#define KL_PEER_ANSWER(timeout_s) ((timeout_s) > 3 ? 10 * (timeout_s) : 30.0)
+
 /* A program that speaks the protocol kiln.peer/1 on its standard input and output. */
 struct kl_proc {
     long pid;
@@ -15,6 +19,8 @@ struct kl_proc {
     size_t have, room;
     char *dir; /* for the arrays of the case */
     int files; /* in it */
+    double answer_s; /* how long it may take for an answer */
+    bool gone;       /* it has ended, or will not answer any more */
 };
 
 struct kl_peer {
@@ -23,6 +29,7 @@ struct kl_peer {
     void *lib; /* a shared library, or NULL: a program */
     kiln_peer_get_fn get;
     struct kl_proc proc;
+    double answer_s;
     char *broken; /* why it is not asked any more */
 };
 /* By the first bytes of the file.  device, threads and cold_bytes are what a program is told. */

@@ -93,4 +93,15 @@ else
         echo "numpy,interp,1,$m,3,count,the kernel's result but for # of its RMS,"
     done
 fi
+# how a program ends: a signal, an exit status, in the middle of its work
+program segv "$hello"
+echo 'kill -SEGV $$' >>segv
+program status "$hello" '{"implementations": ["a", "b"]}'
+echo 'exit 3' >>status
+for p in segv status; do
+    "$KILN" bench --device interp --samples 3 --measure warm --format csv k.kiln:one x=1000:f32 --peer $p |
+        cut -d, -f1,5-7,31- | tail -n +3
+    "$KILN" bench --device interp --samples 3 --measure warm k.kiln:one x=1000:f32 --peer $p >/dev/null
+    echo "rc $?"
+done
 ls -d kiln-peer-* 2>/dev/null | wc -l

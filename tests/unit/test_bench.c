@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/bench.h"
+#include "cli/peer.h"
 
 /* ---- a device whose time the test decides ---- */
 
@@ -418,6 +420,30 @@ static void baseline(void **u)
     kl_row_free(&other);
 }
 
+/* A program that never answers is given up in time. */
+static void hanging_peer(void **u)
+{
+    struct kl_proc p;
+    struct kl_msg m = {0};
+    char path[] = "/tmp/kiln-peer-test-XXXXXX";
+    FILE *f = fdopen(mkstemp(path), "w");
+    (void)u;
+    assert_non_null(f);
+    fputs("#!/bin/sh\nexec sleep 60\n", f);
+    assert_int_equal(fchmod(fileno(f), 0700), 0);
+    fclose(f);
+    assert_true(kl_proc_start(&p, path, 1, &m));
+    p.answer_s = 0.1;
+    double t = kl_bench_now(NULL);
+    assert_null(kl_proc_ask(&p, json_pack("{s:s}", "do", "hello"), &m));
+    assert_true(p.gone && m.rc == KL_RC_ENV);
+    assert_non_null(strstr(m.text, "has not answered within 0.1 s"));
+    kl_proc_end(&p);
+    assert_true(kl_bench_now(NULL) - t < 20);
+    unlink(path);
+    assert_true(fabs(KL_PEER_ANSWER(0.1) - 30) < 1e-9 && fabs(KL_PEER_ANSWER(15.0) - 150) < 1e-9);
+}
+
 static void times(void **u)
 {
     static const struct {
@@ -440,6 +466,7 @@ int main(void)
         cmocka_unit_test(copies),      cmocka_unit_test(expressions),  cmocka_unit_test(lists),
         cmocka_unit_test(sweeps),      cmocka_unit_test(shape_words),  cmocka_unit_test(formats),
         cmocka_unit_test(baseline),    cmocka_unit_test(times),
+        cmocka_unit_test(hanging_peer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
