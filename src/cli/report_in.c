@@ -57,8 +57,13 @@ static void set_line(json_t *list, const char *s, size_t n)
 
 static bool read_tune(struct kl_rep *r, const char *name, const char *text, struct kl_msg *m)
 {
-    json_t *list = json_array();
     const char *s = text + strcspn(text, "\n");
+    size_t v = strcspn(text + 10, " \t\r\n");
+    if (v != 1 || text[10] != '1')
+        return kl_msg(m, KL_RC_USAGE,
+                      "%s:1: it is of version `%.*s`, and only kiln-tune 1 is known", name,
+                      (int)(v < 20 ? v : 20), text + 10);
+    json_t *list = json_array();
     while (*s) {
         s += *s == '\n';
         size_t n = strcspn(s, "\n"), skip = strspn(s, " \t\r");
@@ -90,14 +95,34 @@ static void add_kernels(struct kl_rep *r, json_t *root)
     }
 }
 
+/* The list that a report must have holds objects, and each of them that word. */
+static bool check_list(const json_t *root, const char *list, const char *word, const char *name,
+                       struct kl_msg *m)
+{
+    const json_t *all = json_object_get(root, list), *o;
+    size_t i;
+    if (!json_is_array(all))
+        return kl_msg(m, KL_RC_USAGE, "%s: `%s` is %s", name, list,
+                      all ? "no list" : "missing");
+    json_array_foreach (all, i, o) {
+        if (!json_is_object(o))
+            return kl_msg(m, KL_RC_USAGE, "%s: `%s`: number %zu is no object", name, list, i + 1);
+        if (!json_is_string(json_object_get(o, word)))
+            return kl_msg(m, KL_RC_USAGE, "%s: `%s`: number %zu has no text `%s`", name, list,
+                          i + 1, word);
+    }
+    return true;
+}
+
 bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, struct kl_msg *m)
 {
     static const struct {
         const char *schema;
         enum kl_report_kind kind;
-    } schemas[] = {{"kiln.explain/1", KL_REP_EXPLAIN},
-                   {"kiln.bench/1", KL_REP_BENCH},
-                   {"kiln.check/1", KL_REP_CHECK}};
+        const char *list, *word; /* which it must have */
+    } schemas[] = {{"kiln.explain/1", KL_REP_EXPLAIN, "kernels", "kernel"},
+                   {"kiln.bench/1", KL_REP_BENCH, "rows", "kernel"},
+                   {"kiln.check/1", KL_REP_CHECK, "diagnostics", "severity"}};
     json_error_t e;
     if (strncmp(text, "kiln-tune ", 10) == 0)
         return read_tune(r, name, text, m);
@@ -110,6 +135,10 @@ bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, 
     const char *schema = kl_jstr(root, "schema");
     for (size_t i = 0; i < 3; i++)
         if (strcmp(schema, schemas[i].schema) == 0) {
+            if (!check_list(root, schemas[i].list, schemas[i].word, name, m)) {
+                json_decref(root);
+                return false;
+            }
             add(r, schemas[i].kind, name, compact(text), root);
             if (schemas[i].kind == KL_REP_EXPLAIN)
                 add_kernels(r, root);

@@ -24,6 +24,15 @@ k missing.json
 k k.kiln x=4096:f32 --bench k.kiln
 echo '{"schema": "kiln.run/1"}' >other.json
 k other.json -o a.html
+# of the right schema, and still no report
+for j in '"kiln.explain/1", "kernels": 3' '"kiln.explain/1", "kernels": [3]' '"kiln.explain/1"' \
+    '"kiln.bench/1", "rows": 4' '"kiln.bench/1", "rows": [{"kernel": 1}]' \
+    '"kiln.check/1", "diagnostics": {}'; do
+    echo "{\"schema\": $j}" >wrong.json
+    k wrong.json -o a.html
+done
+printf 'kiln-tune 2\nkernel scale\n' >two.tune
+k two.tune -o a.html
 k k.kiln x=4096:f32 -o missing/a.html
 ls a.html 2>/dev/null
 r() { "$KILN" report "$@" --registers none --gpu H200; }

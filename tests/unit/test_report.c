@@ -226,6 +226,14 @@ static void refused(void **state)
         {"{\"schema\": \"kiln.explain/2\"}", "its schema is `kiln.explain/2`"},
         {"kiln-tune 1\nms 3\n", "before the first `kernel`"},
         {"{\"schema\": \"kiln.check/1\"} x", "x:1"},
+        {"kiln-tune 2", "only kiln-tune 1"},
+        {"kiln-tune 10\n", "only kiln-tune 1"},
+        {"kiln-tune ", "only kiln-tune 1"},
+        {"{\"schema\": \"kiln.explain/1\"}", "`kernels` is missing"},
+        {"{\"schema\": \"kiln.explain/1\", \"kernels\": 3}", "`kernels` is no list"},
+        {"{\"schema\": \"kiln.explain/1\", \"kernels\": [null]}", "number 1 is no object"},
+        {"{\"schema\": \"kiln.bench/1\", \"rows\": [{}]}", "number 1 has no text `kernel`"},
+        {"{\"schema\": \"kiln.check/1\", \"diagnostics\": [3]}", "number 1 is no object"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -243,23 +251,26 @@ static void refused(void **state)
 static void odd(void **state)
 {
     static const char *const in[] = {
-        "{\"schema\": \"kiln.explain/1\"}",
-        "{\"schema\": \"kiln.explain/1\", \"kernels\": 3}",
-        "{\"schema\": \"kiln.explain/1\", \"kernels\": [1, null, {}, {\"kernel\": 3, \"gpu\": [], "
+        "{\"schema\": \"kiln.explain/1\", \"kernels\": []}",
+        "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"kernel\": \"\"}, "
+        "{\"kernel\": \"k\", \"gpu\": [], "
         "\"model\": 4, \"notes\": {}}]}",
-        "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"gpu\": {\"memory_gbs\": 1e308}, "
+        "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"kernel\": \"k\", "
+        "\"gpu\": {\"memory_gbs\": 1e308}, "
         "\"intensity\": 1e308, \"warps\": 1, \"blocks\": -1e99,"
         "\"roofline\": {\"attainable_tflops\": 1e308}, \"occupancy\": {\"warps_most\": 1e-300, "
         "\"share\": -1},"
         "\"ladder\": {\"registers\": [{\"from\": -5, \"to\": -7, \"blocks\": 1e99}], \"shared\": "
         "[{}], \"threads\": [7]}}]}",
-        "{\"schema\": \"kiln.bench/1\"}",
-        "{\"schema\": \"kiln.bench/1\", \"devices\": [3], \"rows\": [4, {\"point\": \"=\"}, "
-        "{\"point\": \"n=inf\", \"gbs\": 3},"
-        "{\"point\": \"n=1e999\", \"gbs\": 3}, {\"point\": \"n=3\", \"gbs\": 1e-300, \"cold\": 7}, "
-        "{\"point\": \"n=4\", \"gbs\": 2},"
-        "{\"point\": \"n=4\", \"gbs\": 2}]}",
-        "{\"schema\": \"kiln.check/1\", \"diagnostics\": [3, {}]}",
+        "{\"schema\": \"kiln.bench/1\", \"rows\": []}",
+        "{\"schema\": \"kiln.bench/1\", \"devices\": [3], \"rows\": [{\"kernel\": \"k\", "
+        "\"point\": \"=\"}, "
+        "{\"kernel\": \"k\", \"point\": \"n=inf\", \"gbs\": 3},"
+        "{\"kernel\": \"k\", \"point\": \"n=1e999\", \"gbs\": 3}, {\"kernel\": \"k\", "
+        "\"point\": \"n=3\", \"gbs\": 1e-300, \"cold\": 7}, "
+        "{\"kernel\": \"k\", \"point\": \"n=4\", \"gbs\": 2},"
+        "{\"kernel\": \"k\", \"point\": \"n=4\", \"gbs\": 2}]}",
+        "{\"schema\": \"kiln.check/1\", \"diagnostics\": [{\"severity\": \"\"}]}",
         "kiln-tune 1\n",
         "kiln-tune 1",
     };
@@ -311,7 +322,9 @@ static void large(void **state)
     char *text = many(1100000), *json;
     for (char *c = text; *c; c++)
         *c = 'x';
-    assert_true(asprintf(&json, "{\"schema\": \"kiln.check/1\", \"file\": \"%s\"}", text) > 0);
+    assert_true(asprintf(&json,
+                         "{\"schema\": \"kiln.check/1\", \"diagnostics\": [], \"file\": \"%s\"}",
+                         text) > 0);
     add(&r, "big.json", json);
     assert_null(kl_rep_page(&r, &n, &m));
     assert_int_equal(m.rc, KL_RC_USAGE);
