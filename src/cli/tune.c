@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/tune.h"
@@ -42,6 +43,11 @@ static int read_old(struct tune *t)
     t->path = to ? kl_xprintf("%s", to) : kl_xprintf("%s.tune", t->b.src[0].s.path);
     if (access(t->path, F_OK))
         return 0;
+    struct stat st;
+    if (stat(t->path, &st) == 0 && !S_ISREG(st.st_mode))
+        return kl_fail(KL_RC_USAGE,
+                       "-o %s: it is no plain file, and entries are kept beside those of before",
+                       t->path);
     t->old = kl_read_file(t->path, &t->nold, &m);
     return t->old ? 0 : kl_fail(m.rc, "%s", m.text);
 }

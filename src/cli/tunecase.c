@@ -239,6 +239,20 @@ static char *said(kiln_status st, kiln_diags *d)
     return kl_xprintf("%s", m.text + 4);
 }
 
+/* By the first error: a limit is told apart from a mistake. */
+static enum kl_fate fate_of(kiln_status st, const kiln_diags *d)
+{
+    const char *code = "";
+    for (size_t i = kiln_diags_count(d); i-- > 0;)
+        if (kiln_diags_at(d, i)->severity == KILN_ERROR)
+            code = kiln_diags_at(d, i)->code;
+    if (st == KILN_E_UNSUPPORTED || strcmp(code, "K0802") == 0)
+        return KL_FATE_unfit;
+    if (strcmp(code, "K0712") == 0)
+        return KL_FATE_required;
+    return st == KILN_E_COMPILE ? KL_FATE_failed : KL_FATE_refused;
+}
+
 static int64_t programs(const kl_tool_need *n)
 {
     int64_t p = n->grid[0] * n->grid[1] * n->grid[2];
@@ -288,11 +302,10 @@ static bool prune_one(struct kl_search *s, size_t i, const struct kl_args *a)
     }
     free(arg);
     free(p);
-    if (st)
-        return end(s, c,
-                   st == KILN_E_UNSUPPORTED || st == KILN_E_COMPILE ? KL_FATE_unfit
-                                                                    : KL_FATE_refused,
-                   said(st, d));
+    if (st) {
+        enum kl_fate fate = fate_of(st, d);
+        return end(s, c, fate, said(st, d));
+    }
     kiln_diags_free(d);
     if (other)
         return end(s, c, KL_FATE_shapes, kl_xprintf("%s", other));

@@ -223,7 +223,7 @@ char *kl_read_file(const char *path, size_t *len, struct kl_msg *m)
             free(more ? more : text);
             text = NULL;
             kl_msg(m, more ? KL_RC_USAGE : KL_RC_ENV, "cannot read %s: %s", path,
-                   more ? "larger than a source may be (64 MiB)" : "out of memory");
+                   more ? "it is larger than 64 MiB" : "out of memory");
             goto out;
         }
         text = more;

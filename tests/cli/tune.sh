@@ -45,6 +45,15 @@ t k.kiln:grow x=1000:f32 --device sim --dry-run -v
 t k.kiln:grow x=100000:f32 --device sim --dry-run -v -D B=64,256,131072,524288,33554432 -D warps=32
 t k.kiln:sum x=1000000:f32 --device sim --dry-run -v -D N=3 -D B=256,300,33554432
 t k.kiln:plain x=1000:f32 --device sim --dry-run -D B=128,256 -D warps=1,2,4,8
+t k.kiln:plain x=1000:f32 --device sim --dry-run -D B=0,-1,256
+cat >neg.kiln <<'K'
+kernel neg(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 256) grid(cdiv(n, 256))
+    requires(B < 1024, "a small B")
+{
+    y[program_id(0) * 256:B] = x[program_id(0) * 256:B];
+}
+K
+t neg.kiln x=1000:f32 --device sim --dry-run -v -D B=0,-1,1024,128
 ls
 echo "== a wrong candidate"
 t k.kiln:sum x=5000:f32 --device cpu --budget 0.2 -o wrong.tune -v | hide
@@ -105,6 +114,7 @@ echo "== wrong words"
 for w in "k.kiln:plain x=8:f32 --device cpu" "k.kiln:block x=8:f32 --device sim" \
     "k.kiln:block x=8:f32 --budget 0 --device cpu" "k.kiln:block k.kiln:sum x=8:f32 --device cpu" \
     "k.kiln:block x=8:f32 -D T=f32,f16 --device cpu" "k.kiln:block x=8:f32 -D B=1,x --device cpu" \
+    "k.kiln:block x=8:f32 --device cpu -o /dev/full" "k.kiln:block x=8:f32 --device cpu -o ." \
     "k.kiln:block x=8:f32 -D B=1:5000:+1 --device cpu" "k.kiln:block -D B=1,2 --device cpu"; do
     t $w
     echo "rc $?"
