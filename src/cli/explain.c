@@ -8,6 +8,12 @@
 
 enum format { TEXT, JSON, MARKDOWN };
 
+struct broken {
+    const char *name;
+    kiln_status st;
+    kiln_diags *d;
+};
+
 struct explain {
     const struct kl_opts *o;
     struct kl_session s, sim; /* sim: for --measure; ctx NULL until it is needed */
@@ -23,6 +29,8 @@ struct explain {
     FILE *f;                  /* text */
     json_t *list;
     unsigned shown;
+    struct broken *broken; /* kernels of the file that do not compile */
+    size_t nbroken;
     kl_explain_each *each;    /* takes what is found, instead of a page; or NULL */
     void *user;
 };
@@ -188,6 +196,35 @@ static uint64_t *bases(const struct kl_args *a)
     return base;
 }
 
+/* Steps of warps that the executor is asked to take at most: requests to memory and arithmetic, by
+ * the model.  That many take it minutes. */
+#define STEPS_MOST 200e6
+
+static int affordable(const char *name, const kl_explained *e)
+{
+    const kl_model *m = e->model;
+    if (!m)
+        return 0;
+    double steps = (double)m->gload.requests + (double)m->gstore.requests +
+                   (double)m->sload.requests + (double)m->sstore.requests +
+                   (double)m->atomic.requests + e->flop / 32;
+    if (m->cut)
+        return kl_fail(KL_RC_USAGE,
+                       "--measure sim: %s has a loop that the model does not follow to its end, "
+                       "and the executor is slower than the model; choose values with which it "
+                       "ends sooner",
+                       name);
+    if (steps > STEPS_MOST)
+        return kl_fail(KL_RC_USAGE,
+                       "--measure sim: %s takes %.3g steps of warps, and the executor is asked for "
+                       "at most %.3g; choose smaller arrays",
+                       name, steps, STEPS_MOST);
+    if (isatty(2) && steps > STEPS_MOST / 100)
+        fprintf(stderr, "%s: the executor takes %.3g steps of warps (Ctrl-C ends it)\n", name,
+                steps);
+    return 0;
+}
+
 /* The same kernel in the executor, with memory. */
 static int measure(struct explain *x, const char *name, kl_explained *e)
 {
@@ -196,7 +233,9 @@ static int measure(struct explain *x, const char *name, kl_explained *e)
     kiln_diags *d = NULL;
     kiln_kernel *k = NULL;
     kiln_status st;
-    int rc = 0;
+    int rc = affordable(name, e);
+    if (rc)
+        return rc;
     if (!x->sim.ctx) {
         uint32_t sms = x->has_chip ? x->chip.sms : KL_EXPLAIN_SMS;
         char arch[16];
@@ -284,6 +323,10 @@ static int one(struct explain *x, kiln_kernel *k, char **why)
     if (st == KILN_E_ARG && why) {
         const char *text = kiln_diags_count(d) ? kiln_diags_at(d, 0)->text : kiln_status_text(st);
         *why = kl_xprintf("%s", text);
+    } else if ((st == KILN_E_COMPILE || st == KILN_E_UNSUPPORTED) && why) {
+        x->broken = kl_xgrow(x->broken, sizeof *x->broken, x->nbroken);
+        x->broken[x->nbroken++] = (struct broken){kiln_kernel_name(k), st, d};
+        d = NULL;
     } else if (st) {
         rc = kl_session_fail(&x->s, st, d);
         d = NULL;
@@ -311,7 +354,7 @@ static int all(struct explain *x)
         left[i].name = kiln_kernel_name(k);
         rc = one(x, k, &left[i].why);
     }
-    if (!rc && !x->shown) {
+    if (!rc && !x->shown && !x->nbroken) {
         rc = kl_fail(KL_RC_USAGE, "no kernel of %s can be launched with these values; choose one with "
                                   "%s:KERNEL",
                      x->s.path, x->s.path);
@@ -321,6 +364,46 @@ static int all(struct explain *x)
     for (size_t i = 0; i < n; i++)
         free(left[i].why);
     free(left);
+    return rc;
+}
+
+/* Whether two kernels have the same errors, as of a function that both call. */
+static bool same_errors(const kiln_diags *a, const kiln_diags *b)
+{
+    size_t n = kiln_diags_count(a);
+    if (n != kiln_diags_count(b))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        const kiln_diag *p = kiln_diags_at(a, i), *q = kiln_diags_at(b, i);
+        if (strcmp(p->code, q->code) != 0 || strcmp(p->text, q->text) != 0 ||
+            p->place.line != q->place.line || p->place.col != q->place.col)
+            return false;
+    }
+    return true;
+}
+
+/* Behind what was found of the others. */
+static int tell_broken(struct explain *x)
+{
+    int rc = 0;
+    fflush(stdout);
+    for (size_t i = 0; i < x->nbroken; i++) {
+        struct broken *b = &x->broken[i];
+        if (!b->name)
+            continue;
+        char *names = kl_xprintf("%s", b->name);
+        for (size_t k = i + 1; k < x->nbroken; k++)
+            if (same_errors(b->d, x->broken[k].d)) {
+                char *more = kl_xprintf("%s, %s", names, x->broken[k].name);
+                free(names);
+                names = more;
+                x->broken[k].name = NULL;
+            }
+        rc = kl_fail(kl_rc_of(b->st), "not explained: %s of %s", names, x->s.path);
+        free(names);
+        kl_session_fail(&x->s, b->st, b->d);
+        b->d = NULL;
+    }
     return rc;
 }
 
@@ -378,6 +461,9 @@ static int run(struct explain *x)
 
 static void close_all(struct explain *x)
 {
+    for (size_t i = 0; i < x->nbroken; i++)
+        kiln_diags_free(x->broken[i].d);
+    free(x->broken);
     json_decref(x->list);
     kl_session_close(&x->sim);
     kl_session_close(&x->s);
@@ -397,8 +483,10 @@ int kl_cmd_explain(const struct kl_opts *o)
         return kl_fail(KL_RC_ENV, "out of memory");
     int rc = run(&x);
     fclose(x.f);
-    if (!rc)
+    if (!rc && (x.shown || !x.nbroken))
         rc = put_out(&x, text, n);
+    if (!rc)
+        rc = tell_broken(&x);
     free(text);
     close_all(&x);
     return rc;
@@ -408,6 +496,8 @@ int kl_explain_source(const struct kl_opts *o, kl_explain_each *each, void *user
 {
     struct explain x = {.o = o, .each = each, .user = user};
     int rc = run(&x);
+    if (!rc)
+        rc = tell_broken(&x);
     close_all(&x);
     return rc;
 }

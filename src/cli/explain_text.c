@@ -201,8 +201,10 @@ static void traffic(struct kl_page *p)
     for (uint32_t i = 0; m && i < m->array.n; i++)
         exact &= m->array.v[i].exact;
     add(&l, "%s moved (each byte once%s)", size_like(e->bytes, e->bytes, a),
-        exact ? "" : "; not exact, see unknown");
-    if (m && m->passes.n > 1)
+        m && m->cut ? "; not exact: a loop was not followed to its end"
+        : exact     ? ""
+                    : "; not exact, see unknown");
+    if (m && m->passes.n > 1 && !m->cut)
         add(&l, "   as %u separate passes %s: ratio %.3f (traffic, not speed)", m->passes.n,
             size_like((double)(m->passes.read + m->passes.written), e->bytes, b), m->passes.ratio);
     row(p, "traffic", "%s", l.s);
@@ -213,14 +215,17 @@ static void traffic(struct kl_page *p)
         l.n = 0;
         add(&l, "%s:", r->name);
         if (r->read)
-            add(&l, " reads %s of %s, each byte %s%.4g times",
+            add(&l, " reads %s%s of %s, each byte %s%.4g times", m->cut ? "at least " : "",
                 size_like((double)r->read, (double)r->unique_read, a),
                 size_like((double)r->unique_read, (double)r->unique_read, b),
-                r->exact ? "" : "about ", r->reuse);
+                m->cut     ? "at least "
+                : r->exact ? ""
+                           : "about ",
+                r->reuse);
         if (r->read)
             part(&l, e, r, r->unique_read);
         if (r->written)
-            add(&l, "%s writes %s of %s", r->read ? ";" : "",
+            add(&l, "%s writes %s%s of %s", r->read ? ";" : "", m->cut ? "at least " : "",
                 size_like((double)r->written, (double)r->unique_written, a),
                 size_like((double)r->unique_written, (double)r->unique_written, b));
         if (r->written)
@@ -239,6 +244,10 @@ static void work(struct kl_page *p)
         return;
     if (e->flop <= 0) {
         row(p, "work", "no floating-point arithmetic on tiles");
+        return;
+    }
+    if (m->cut) { /* what a part of the loop does is no measure of the kernel */
+        row(p, "work", "at least %s (not exact)", flop_text(e->flop, n));
         return;
     }
     add(&l, "%s", flop_text(e->flop, n));
@@ -271,7 +280,7 @@ static void floors(struct kl_page *p)
         add(&l, "   %.4g us at %.0f GB/s (measured copy)", kl_floor_us(e->bytes, c->copy), c->copy);
     if (c->read > 0 && !writes)
         add(&l, "   %.4g us at %.0f GB/s (measured read)", kl_floor_us(e->bytes, c->read), c->read);
-    if (e->flop > 0 && e->peak > 0)
+    if (e->flop > 0 && e->peak > 0 && !(e->model && e->model->cut))
         add(&l, "   arithmetic %.4g us at %.3g TFLOP/s (%s)", e->flop / e->peak * 1e-6, e->peak,
             e->peak_of);
     if (l.n)
@@ -626,6 +635,8 @@ static void source(struct kl_page *p)
     fputs("   line  loads       stores      shared      bytes\n"
           "         sectors a request/ideal  wavefronts\n",
           p->f);
+    if (m->cut)
+        fputs("         not exact: a loop was not followed to its end\n", p->f);
     const char *at = p->text;
     for (uint32_t line = 1; at && *at && line <= last; line++) {
         size_t n = strcspn(at, "\n");

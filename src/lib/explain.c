@@ -333,7 +333,7 @@ static void roof(kl_explained *e)
         return;
     choose_peak(e);
     e->bandwidth = e->chip->memory;
-    e->has_roof = e->flop > 0 && kl_roof_of(e->flop, e->bytes, e->bandwidth, e->peak, &e->roof);
+    e->has_roof = e->flop > 0 && !m->cut && kl_roof_of(e->flop, e->bytes, e->bandwidth, e->peak, &e->roof);
 }
 
 static kiln_status finish(struct kl_call *c, void *arg)

@@ -197,7 +197,7 @@ static void end_arrays(struct mrun *r)
         a.written = kl_model_scale(r, t->asked[1][0], t->asked[1][1]);
         a.unique_read = unique(r, t, 0, es, a.whole, a.read);
         a.unique_written = unique(r, t, 1, es, a.whole, a.written);
-        a.exact = m->counted == m->programs && !t->unknown[0] && !t->unknown[1] && !t->coarse[0] &&
+        a.exact = m->counted == m->programs && !m->cut && !t->unknown[0] && !t->unknown[1] && !t->coarse[0] &&
                   !t->coarse[1];
         a.reuse = a.unique_read ? (double)a.read / (double)a.unique_read : 0;
         m->moved += a.unique_read + a.unique_written;

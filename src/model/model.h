@@ -172,6 +172,7 @@ typedef struct kl_model {
     kl_ptxinfo info;            /* threads, shared memory, cluster */
     uint64_t programs, counted; /* counted < programs: an even sample, and counts are scaled */
     bool exact;                 /* nothing sampled, no doubts that touch counts */
+    bool cut;                   /* a loop was left before its end: counts are too low */
     KL_VEC(kl_model_access) access;
     KL_VEC(kl_model_shared) shared;
     KL_VEC(kl_model_line) line;   /* by file and line */

@@ -113,6 +113,7 @@ static void run_for(struct mrun *r, kl_val v)
         run_block(r, body);
         set_all(r, yields(f, body), first, n);
         if (r->work > r->stop) {
+            r->m->cut = true;
             kl_model_doubt_at(r, v, too_long);
             mark(r, body, too_long);
             forget(r, kl_model_result(f, v, 0), n);
@@ -142,6 +143,7 @@ static void run_while(struct mrun *r, kl_val v)
         bool stop = !known || r->work > r->stop;
         if (stop) { /* a loop without end stops somewhere */
             r->unsure = known ? too_long : data_trips;
+            r->m->cut |= known;
             kl_model_doubt_at(r, v, r->unsure);
             mark(r, in->attr.blk[0], r->unsure);
             mark(r, in->attr.blk[1], r->unsure);
