@@ -954,7 +954,8 @@ static void unwritten(void **state)
                      "   10 | %%a = load %%y[%%z:8] mask %%m : i32[8]\n"
                      "      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
                      "note: %d element%s in 1 of 1 program; first in program 0, lane %d of 8\n"
-                     "note: y came into the launch without a value\n",
+                     "note: y came into the launch without a value\n"
+                     "note: help: declare it with one, as in `y[n] = 0`, or give one: y='zeros(...)'\n",
                      cases[i].lane, cases[i].bad, cases[i].bad == 1 ? "" : "s", cases[i].lane);
         expect(&x, KILN_CHECK_UNINIT, cases[i].bad ? KILN_E_BOUNDS : KILN_OK, want);
         for (int64_t k = 0; k < 8; k++)
@@ -980,7 +981,8 @@ static void unwritten(void **state)
            "   10 | %b = load %y[%z:4] : i32[4]\n"
            "      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
            "note: 2 elements in 1 of 1 program; first in program 0, lane 0 of 4\n"
-           "note: y came into the launch without a value\n");
+           "note: y came into the launch without a value\n"
+           "note: help: declare it with one, as in `y[n] = 0`, or give one: y='zeros(...)'\n");
     box_close(&x);
 }
 
