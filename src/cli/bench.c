@@ -83,7 +83,10 @@ static int read_measure(struct kl_bench *b)
     struct kl_msg m;
     int rc = 0;
     if (!kl_list_parse(s ? s : "cold,warm,ceilings", &l, &m))
-        return kl_fail(KL_RC_USAGE, "--measure %s", m.text);
+        return kl_fail(KL_RC_USAGE,
+                       "--measure %s: an item is empty; write cold,warm or one of cold, warm, "
+                       "ceilings and end-to-end",
+                       s);
     for (size_t i = 0; i < l.n && !rc; i++) {
         bool known = false;
         for (size_t k = 0; k < 4; k++)
@@ -137,7 +140,10 @@ int kl_bench_devices(struct kl_bench *b)
     struct kl_msg m;
     int rc = 0;
     if (!kl_list_parse(names ? names : "auto", &l, &m))
-        return kl_fail(KL_RC_USAGE, "--device %s", m.text);
+        return kl_fail(KL_RC_USAGE,
+                       "--device %s: an item is empty; write cpu,cuda or one of auto, interp, cpu, "
+                       "cuda, cuda:N and sim",
+                       names);
     b->dev = kl_xalloc(l.n * sizeof *b->dev);
     for (size_t i = 0; i < l.n && !rc; i++)
         rc = kl_bdev_open(&b->dev[b->ndev++], b->o, l.v[i], b->pin);

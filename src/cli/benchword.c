@@ -122,7 +122,7 @@ static void push(struct kl_list *l, char *v)
 }
 
 /* FROM:TO:*STEP or FROM:TO:+STEP; false: it is none. */
-static bool range(const char *s, size_t n, struct kl_list *l, bool *good)
+static bool range(const char *s, size_t n, struct kl_list *l, bool *good, const char **why)
 {
     char text[120], *c1, *c2;
     struct kl_number from, to, step;
@@ -132,13 +132,24 @@ static bool range(const char *s, size_t n, struct kl_list *l, bool *good)
     text[n] = 0;
     c1 = strchr(text, ':');
     c2 = c1 ? strchr(c1 + 1, ':') : NULL;
+    if (c1 && !c2 && kl_number_parse(text, (size_t)(c1 - text), &from) &&
+        kl_number_parse(c1 + 1, strlen(c1 + 1), &to)) {
+        *why = "the step is missing";
+        *good = false;
+        return true;
+    }
     if (!c2 || (c2[1] != '*' && c2[1] != '+'))
         return false;
     *good = kl_number_parse(text, (size_t)(c1 - text), &from) && from.is_int &&
             kl_number_parse(c1 + 1, (size_t)(c2 - c1 - 1), &to) && to.is_int &&
             kl_number_parse(c2 + 2, strlen(c2 + 2), &step) && step.is_int && from.i <= to.i &&
             (c2[1] == '*' ? step.i > 1 && from.i > 0 : step.i > 0);
-    for (int64_t v = from.i; *good && v <= to.i && l->n < MOST_VALUES;) {
+    for (int64_t v = from.i; *good && v <= to.i;) {
+        if (l->n == MOST_VALUES) {
+            *why = "there are more than 10000 values";
+            *good = false;
+            break;
+        }
         push(l, kl_xprintf("%lld", (long long)v));
         if (c2[1] == '*' ? __builtin_mul_overflow(v, step.i, &v)
                          : __builtin_add_overflow(v, step.i, &v))
@@ -163,8 +174,12 @@ bool kl_list_parse(const char *s, struct kl_list *out, struct kl_msg *m)
     for (const char *p = s;; p++) {
         size_t n = item(p);
         bool good = true;
-        if (!n || (!range(p, n, out, &good) && (push(out, kl_xstrndup(p, n)), 0)) || !good) {
+        const char *why = n ? NULL : *s ? "an item is empty" : NULL;
+        if (!n || (!range(p, n, out, &good, &why) && (push(out, kl_xstrndup(p, n)), 0)) || !good) {
             kl_list_free(out);
+            if (why)
+                return kl_msg(m, KL_RC_USAGE, "`%.80s`: %s; write 128,256 or 1024:65536:*2", s,
+                              why);
             return kl_msg(m, KL_RC_USAGE, "`%.80s` is no list; write 128,256 or 1024:65536:*2", s);
         }
         p += n;

@@ -119,7 +119,8 @@ static bool set(const char *key, char *value, kl_chip *out, char why[KL_CHIP_WHY
 
 bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY])
 {
-    uint32_t line = 1;
+    uint32_t line = 1, nseen = 0;
+    const char *seen[32];
     *out = (kl_chip){.name = "GPU", .source = "the description given", .label = "given"};
     for (char *p = text, *next; p; p = next, line++) {
         char what[KL_CHIP_WHY];
@@ -134,8 +135,14 @@ bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY])
         if (!eq)
             return wrong(why, "line %u: write `key = value`", line);
         *eq = 0;
-        if (!set(trim(p), trim(eq + 1), out, what))
+        p = trim(p);
+        for (uint32_t i = 0; i < nseen; i++)
+            if (strcmp(seen[i], p) == 0)
+                return wrong(why, "line %u: `%.40s` stands there twice", line, p);
+        if (!set(p, trim(eq + 1), out, what))
             return wrong(why, "line %u: %.180s", line, what);
+        if (nseen < 32)
+            seen[nseen++] = p;
     }
     if (out->copy > 0 || out->read > 0)
         out->measured = out->source;

@@ -64,6 +64,11 @@ w
 w k.kiln:one x=8:f32 nothing=3
 w k.kiln:one x=8:f32 --measure hot
 w k.kiln:one x=8:f32 --measure ceilings
+w k.kiln:one x=8:f32 --measure ,
+w k.kiln:one x=8:f32 --device cpu,
+w k.kiln:one 'x={n}:f32' --sweep n=1:10
+w k.kiln:one 'x={n}:f32' --sweep n=1:20000:+1
+w k.kiln:one 'x={n}:f32' --sweep 'n=1:2^63:*2'
 w k.kiln:one x=8:f32 --sweep n
 w k.kiln:one 'x={n*T}:f32' --sweep n=8 --sweep T=f32
 w k.kiln:one x=8:f32 --flops 'q*2'

@@ -26,6 +26,9 @@ kernel g(i64 n, f32 y[n], const f32 x[n]) grid(cdiv(n, 256))
     y[program_id(0) * 256:256] = 2 * x[program_id(0) * 256:256];
 }
 K
+printf 'cc = 9.0\nsms = 132\n\nsms = 2\n' >twice.gpu
+e k.kiln:a y=1000:f32 --gpu twice.gpu
+cat err
 e loop.kiln:f x=1000:f32
 grep -E 'not exact|at least|unknown  ' out
 e loop.kiln:f x=1000:f32 --measure sim
