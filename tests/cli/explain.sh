@@ -58,7 +58,7 @@ clock = 1500
 memory = 300
 C
 n k.kiln:scale x=1000000:f32 --gpu card.txt | grep -E 'sm_|gpu|floor|waves'
-echo 'sms = ten' >>card.txt
+sed -i 's,^sms.*,sms = ten,' card.txt
 n k.kiln:scale x=1000000:f32 --gpu card.txt
 n k.kiln:scale x=1000000:f32 --gpu H20O
 n k.kiln:scale x=1000000:f32 --gpu H200 --arch sm_100
