@@ -61,7 +61,7 @@ group() {
     cpu
     set -- $(count "$log")
     [ $rc = 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"     # ended badly without a count
-    [ $rc != 0 ] || [ "$1" -gt 0 ] || [ "$2" -gt 0 ] || set -- 1 0 "$3"     # a build: one test
+    [ $rc != 0 ] || [ "$1$2$3" != 000 ] || set -- 1 0 0     # a build: one test
     echo "$1 $2 $3 $((cpu - cpu0))" >>"$LOGS/counts"
     said=$(printf '%-18s %5d passed %4d failed %4d skipped %5d s %5d s cpu' "$name" "$1" "$2" \
         "$3" $(($(date +%s) - t0)) $((cpu - cpu0)))
