@@ -495,7 +495,7 @@ def reason_of(case, what, model, counted, k, r, sass):
         return "blocks of a cluster write into each other's shared memory (st.async), which the LSU counters of shared memory do not count"
     if what == "DRAM bytes written":
         if counted < model and model - counted <= 64 << 20:
-            return "what is written last is still in the L2 cache (50 MiB) when the kernel ends"
+            return "what is written last is still in the L2 cache (60 MiB) when the kernel ends"
         if counted > model and local["st"] * 2 > counted - model:
             return "registers that spill are written, too"
         if 0 < counted - model < 4.5e6 and 32 * (r.get("lts__t_sectors_op_write.sum") or 0) < counted:
