@@ -4,84 +4,18 @@
  * nothing is lost of nanoseconds and spans nest as they did; metadata ("M") for the names of
  * processes and threads; a flow ("s", "f") from each call of the host to what it made run on the
  * device.  Process 1 is the host with its threads, 2 the GPU with a thread for each stream, 3 the
- * threads of the library that ran programs. */
-#include <stdarg.h>
+ * threads of the library that ran programs.
+ *
+ * Perfetto takes thread 0 of a process, and one with the number of the process, for its main thread:
+ * it would lay two streams onto one track.  So only the main thread of the host has such a number;
+ * streams count from 2000 and threads that run programs from 3000.  Perfetto also colours, finds and
+ * sums spans by name, so a call of the host is not named like what it makes run. */
 #include <stdlib.h>
-#include <string.h>
 
+#include "cli/json.h"
 #include "cli/trace.h"
 
-enum { HOST = 1, GPU = 2, WORKERS = 3 };
-
-struct text {
-    char *s;
-    size_t n, cap;
-};
-
-static void put(struct text *b, const char *s, size_t n)
-{
-    if (b->n + n + 1 > b->cap) {
-        size_t cap = (b->n + n + 1) * 2;
-        char *grown = kl_xalloc(cap);
-        if (b->n)
-            memcpy(grown, b->s, b->n);
-        free(b->s);
-        b->s = grown;
-        b->cap = cap;
-    }
-    memcpy(b->s + b->n, s, n);
-    b->n += n;
-    b->s[b->n] = 0;
-}
-
-static void putf(struct text *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void putf(struct text *b, const char *fmt, ...)
-{
-    char s[200];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(s, sizeof s, fmt, ap);
-    va_end(ap);
-    put(b, s, n < 0 ? 0 : (size_t)n < sizeof s ? (size_t)n : sizeof s - 1);
-}
-
-/* Bytes of the UTF-8 character at s, which ends in NUL; 0: it is none. */
-static size_t utf8(const char *text)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3
-               : s[0] < 0xf5 ? 4 : 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool odd = n > 2 && ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-                         (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f));
-    return odd ? 0 : n;
-}
-
-/* A string with its quotes.  What is no UTF-8 (file names may hold anything) becomes U+FFFD. */
-static void put_string(struct text *b, const char *s)
-{
-    put(b, "\"", 1);
-    while (*s) {
-        size_t n = utf8(s);
-        if (*s == '"' || *s == '\\')
-            putf(b, "\\%c", *s);
-        else if ((unsigned char)*s < 0x20 || *s == 0x7f)
-            putf(b, "\\u%04x", (unsigned)*s);
-        else if (n)
-            put(b, s, n);
-        else
-            put(b, "\xef\xbf\xbd", 3);
-        s += n ? n : 1;
-    }
-    put(b, "\"", 1);
-}
-
-static void put_us(struct text *b, uint64_t ns)
-{
-    putf(b, "%llu.%03u", (unsigned long long)(ns / 1000), (unsigned)(ns % 1000));
-}
+enum { HOST = 1, GPU = 2, WORKERS = 3, APART = 1000 };
 
 /* ---- where a span belongs ---- */
 
@@ -95,13 +29,13 @@ static unsigned pid_of(const struct kl_traced *r)
     return r->place == KILN_TRACE_DEVICE ? GPU : r->place == KILN_TRACE_WORKER ? WORKERS : HOST;
 }
 
-static uint64_t tid_of(const struct kl_traced *r)
+static uint64_t tid_of(const struct kl_tracer *t, const struct kl_traced *r)
 {
     if (r->place == KILN_TRACE_DEVICE)
-        return r->stream + 1;
+        return GPU * APART + r->stream;
     if (r->place == KILN_TRACE_WORKER)
-        return r->thread + 1;
-    return r->thread;
+        return WORKERS * APART + r->thread;
+    return r->thread == t->thread ? HOST : r->thread;
 }
 
 static bool is_step(kiln_trace_kind k)
@@ -116,72 +50,91 @@ static const char *category(const struct kl_traced *r)
 
 /* ---- spans ---- */
 
-static void arg_name(struct text *b, const char *name, bool *first)
-{
-    put(b, *first ? "" : ",", *first ? 0 : 1);
-    putf(b, "\"%s\":", name);
-    *first = false;
-}
-static void arg_string(struct text *b, const char *name, const char *s, bool *first)
+static void arg_string(struct kl_jsonwrite *w, const char *name, const char *s)
 {
     if (!*s)
         return;
-    arg_name(b, name, first);
-    put_string(b, s);
+    kl_jsonwrite_key(w, name);
+    kl_jsonwrite_string(w, s);
 }
-static void arg_number(struct text *b, const char *name, uint64_t v, bool *first)
+
+static void arg_count(struct kl_jsonwrite *w, const char *name, uint64_t v)
 {
     if (!v)
         return;
-    arg_name(b, name, first);
-    putf(b, "%llu", (unsigned long long)v);
+    kl_jsonwrite_key(w, name);
+    kl_jsonwrite_count(w, v);
 }
 
-static void put_args(struct text *b, const struct kl_traced *r)
+static void put_args(struct kl_jsonwrite *w, const struct kl_traced *r)
 {
     static const char *const cache[] = {"", "hit", "miss", "stale"};
-    bool first = true;
-    put(b, "{", 1);
+    bool launch = r->kind == KILN_TRACE_LAUNCH || r->kind == KILN_TRACE_KERNEL;
+    kl_jsonwrite_key(w, "args");
+    kl_jsonwrite_open(w, '{');
     if (is_step(r->kind))
-        arg_string(b, "kernel", r->name, &first);
-    arg_string(b, r->kind == KILN_TRACE_LAUNCH || r->kind == KILN_TRACE_KERNEL ? "arguments"
-                                                                               : "detail",
-               r->detail, &first);
-    arg_number(b, "bytes", r->bytes, &first);
+        arg_string(w, "kernel", r->name);
+    if (r->kind == KILN_TRACE_SOURCE)
+        arg_string(w, "file", r->name);
+    arg_string(w, launch ? "arguments" : "detail", r->detail);
+    arg_count(w, "bytes", r->bytes);
     if (r->bytes && r->end > r->begin &&
         (r->kind == KILN_TRACE_KERNEL || r->kind == KILN_TRACE_COPY || r->kind == KILN_TRACE_FILL)) {
-        arg_name(b, "GB_per_s", &first);
-        putf(b, "%.4g", (double)r->bytes / (double)(r->end - r->begin));
+        kl_jsonwrite_key(w, "GB_per_s");
+        kl_jsonwrite_real(w, (double)r->bytes / (double)(r->end - r->begin), 4);
     }
-    arg_number(b, "threads", r->threads, &first);
-    arg_number(b, "programs", r->programs, &first);
-    arg_string(b, "cache", cache[r->cache & 3], &first);
-    arg_number(b, "error_ns", r->error, &first);
-    arg_number(b, "id", r->id, &first);
+    arg_count(w, "threads", r->threads);
+    arg_count(w, "programs", r->programs);
+    arg_string(w, "cache", cache[r->cache & 3]);
+    arg_count(w, "error_ns", r->error);
+    arg_count(w, "id", r->id);
     if (r->flags & KILN_TRACE_RECORDED)
-        arg_string(b, "graph", "recorded, not run", &first);
+        arg_string(w, "graph", "recorded, not run");
     if (r->status)
-        arg_string(b, "status", kiln_status_name(r->status), &first);
-    put(b, "}", 1);
+        arg_string(w, "status", kiln_status_name(r->status));
+    kl_jsonwrite_close(w, '}');
 }
 
-static void put_head(struct text *b, const char *ph, unsigned pid, uint64_t tid)
+/* An event of a line of its own; the caller closes it. */
+static void put_head(struct kl_jsonwrite *w, const char *ph, unsigned pid, uint64_t tid)
 {
-    putf(b, ",\n{\"ph\":\"%s\",\"pid\":%u,\"tid\":%llu", ph, pid, (unsigned long long)tid);
+    kl_jsonwrite_line(w);
+    kl_jsonwrite_open(w, '{');
+    kl_jsonwrite_key(w, "ph");
+    kl_jsonwrite_string(w, ph);
+    kl_jsonwrite_key(w, "pid");
+    kl_jsonwrite_count(w, pid);
+    kl_jsonwrite_key(w, "tid");
+    kl_jsonwrite_count(w, tid);
 }
 
-static void put_span(struct text *b, const struct kl_tracer *t, const struct kl_traced *r)
+static void put_us(struct kl_jsonwrite *w, const char *key, uint64_t ns)
 {
-    put_head(b, "X", pid_of(r), tid_of(r));
-    put(b, ",\"ts\":", 6);
-    put_us(b, r->begin - origin(t));
-    put(b, ",\"dur\":", 7);
-    put_us(b, r->end - r->begin);
-    putf(b, ",\"cat\":\"%s\",\"name\":", category(r));
-    put_string(b, is_step(r->kind) ? category(r) : r->name);
-    put(b, ",\"args\":", 8);
-    put_args(b, r);
-    put(b, "}", 1);
+    kl_jsonwrite_key(w, key);
+    kl_jsonwrite_thousandths(w, ns);
+}
+
+static void put_named(struct kl_jsonwrite *w, const char *cat)
+{
+    kl_jsonwrite_key(w, "cat");
+    kl_jsonwrite_string(w, cat);
+    kl_jsonwrite_key(w, "name");
+}
+
+/* called: of the host, with something on the device that it made run. */
+static void put_span(struct kl_jsonwrite *w, const struct kl_tracer *t, const struct kl_traced *r,
+                     bool called)
+{
+    bool kind_is_name = is_step(r->kind) || r->kind == KILN_TRACE_SOURCE;
+    put_head(w, "X", pid_of(r), tid_of(t, r));
+    put_us(w, "ts", r->begin - origin(t));
+    put_us(w, "dur", r->end - r->begin);
+    put_named(w, category(r));
+    kl_jsonwrite_strings(w, r->kind == KILN_TRACE_LAUNCH ? "launch " : "",
+                         kind_is_name ? category(r) : r->name,
+                         called && r->kind != KILN_TRACE_LAUNCH ? " (call)" : "");
+    put_args(w, r);
+    kl_jsonwrite_close(w, '}');
 }
 
 /* ---- flows ---- */
@@ -193,100 +146,137 @@ static int by_id(const void *a, const void *b)
     return x->id != y->id ? (x->id < y->id ? -1 : 1) : (int)x->place - (int)y->place;
 }
 
-static void put_end(struct text *b, const struct kl_tracer *t, const struct kl_traced *r,
-                    const char *ph, uint64_t id)
-{
-    put_head(b, ph, pid_of(r), tid_of(r));
-    put(b, ",\"ts\":", 6);
-    put_us(b, r->begin - origin(t));
-    putf(b, ",\"cat\":\"flow\",\"name\":\"queued\",\"id\":%llu%s}", (unsigned long long)id,
-         *ph == 'f' ? ",\"bp\":\"e\"" : "");
-}
-
-/* From the call of the host to what ran on the device. */
-static void put_flows(struct text *b, const struct kl_tracer *t)
+/* Pairs of a call of the host and what ran on the device, one after the other; *n: of pointers.
+ * called[i]: span i is such a call. */
+static const struct kl_traced **pair_up(const struct kl_tracer *t, bool *called, size_t *n)
 {
     const struct kl_traced **v = kl_xalloc((t->n + 1) * sizeof *v);
-    size_t n = 0;
-    for (size_t i = 0; i < t->n; i++)
+    size_t all = 0;
+    *n = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        called[i] = false;
         if (t->v[i].id && t->v[i].place != KILN_TRACE_WORKER)
-            v[n++] = &t->v[i];
-    if (n)
-        qsort(v, n, sizeof *v, by_id);
-    for (size_t i = 0; i + 1 < n; i++)
-        if (v[i]->id == v[i + 1]->id && v[i]->place == KILN_TRACE_HOST &&
-            v[i + 1]->place == KILN_TRACE_DEVICE) {
-            put_end(b, t, v[i], "s", v[i]->id);
-            put_end(b, t, v[i + 1], "f", v[i]->id);
-        }
-    free(v);
+            v[all++] = &t->v[i];
+    }
+    if (all)
+        qsort(v, all, sizeof *v, by_id);
+    for (size_t i = 0; i + 1 < all; i++) {
+        if (v[i]->id != v[i + 1]->id || v[i]->place != KILN_TRACE_HOST ||
+            v[i + 1]->place != KILN_TRACE_DEVICE)
+            continue;
+        called[v[i] - t->v] = true;
+        v[(*n)++] = v[i];
+        v[(*n)++] = v[i + 1];
+        i++;
+    }
+    return v;
+}
+
+static void put_end(struct kl_jsonwrite *w, const struct kl_tracer *t, const struct kl_traced *r,
+                    const char *ph)
+{
+    put_head(w, ph, pid_of(r), tid_of(t, r));
+    put_us(w, "ts", r->begin - origin(t));
+    put_named(w, "flow");
+    kl_jsonwrite_string(w, "queued");
+    kl_jsonwrite_key(w, "id");
+    kl_jsonwrite_count(w, r->id);
+    if (*ph == 'f')
+        arg_string(w, "bp", "e");
+    kl_jsonwrite_close(w, '}');
 }
 
 /* ---- names ---- */
 
-static void put_name(struct text *b, const char *what, unsigned pid, uint64_t tid,
-                     const char *name)
+static void put_meta(struct kl_jsonwrite *w, unsigned pid, uint64_t tid, const char *what,
+                     const char *arg, const char *text)
 {
-    put_head(b, "M", pid, tid);
-    putf(b, ",\"name\":\"%s\",\"args\":{\"name\":", what);
-    put_string(b, name);
-    put(b, "}}", 2);
+    put_head(w, "M", pid, tid);
+    kl_jsonwrite_key(w, "name");
+    kl_jsonwrite_string(w, what);
+    kl_jsonwrite_key(w, "args");
+    kl_jsonwrite_open(w, '{');
+    kl_jsonwrite_key(w, arg);
+    if (text)
+        kl_jsonwrite_string(w, text);
+    else /* an order: that of the numbers */
+        kl_jsonwrite_count(w, tid ? tid : pid);
+    kl_jsonwrite_close(w, '}');
+    kl_jsonwrite_close(w, '}');
+}
+
+static void put_track(struct kl_jsonwrite *w, const struct kl_tracer *t, const struct kl_traced *r)
+{
+    char name[64];
+    uint64_t tid = tid_of(t, r);
+    if (r->place == KILN_TRACE_DEVICE)
+        snprintf(name, sizeof name, r->stream ? "stream %llu" : "default stream",
+                 (unsigned long long)r->stream);
+    else if (r->place == KILN_TRACE_WORKER)
+        snprintf(name, sizeof name, "worker %llu", (unsigned long long)r->thread);
+    else
+        snprintf(name, sizeof name, tid == HOST ? "main" : "thread %llu", (unsigned long long)tid);
+    put_meta(w, pid_of(r), tid, "thread_name", "name", name);
+    put_meta(w, pid_of(r), tid, "thread_sort_index", "sort_index", NULL);
 }
 
 /* Each process and thread the first time that it is met. */
-static void put_names(struct text *b, const struct kl_tracer *t)
+static void put_names(struct kl_jsonwrite *w, const struct kl_tracer *t)
 {
     bool process[4] = {false};
     for (size_t i = 0; i < t->n; i++) {
         const struct kl_traced *r = &t->v[i];
         unsigned pid = pid_of(r);
-        uint64_t tid = tid_of(r);
-        char name[64];
         bool seen = false;
         for (size_t j = 0; j < i && !seen; j++)
-            seen = pid_of(&t->v[j]) == pid && tid_of(&t->v[j]) == tid;
+            seen = pid_of(&t->v[j]) == pid && tid_of(t, &t->v[j]) == tid_of(t, r);
         if (seen)
             continue;
         if (!process[pid]) {
-            put_name(b, "process_name", pid, 0,
+            put_meta(w, pid, 0, "process_name", "name",
                      pid == HOST      ? "host"
                      : pid == WORKERS ? "threads that run programs"
                      : t->device && *t->device ? t->device
                                                : "device");
-            put_head(b, "M", pid, 0);
-            putf(b, ",\"name\":\"process_sort_index\",\"args\":{\"sort_index\":%u}}", pid);
+            put_meta(w, pid, 0, "process_sort_index", "sort_index", NULL);
             process[pid] = true;
         }
-        if (pid == GPU)
-            snprintf(name, sizeof name, r->stream ? "stream %llu" : "default stream",
-                     (unsigned long long)r->stream);
-        else if (pid == WORKERS)
-            snprintf(name, sizeof name, "worker %llu", (unsigned long long)r->thread);
-        else
-            snprintf(name, sizeof name, tid == t->thread ? "main" : "thread %llu",
-                     (unsigned long long)tid);
-        put_name(b, "thread_name", pid, tid, name);
+        put_track(w, t, r);
     }
 }
 
 char *kl_tracer_json(const struct kl_tracer *t, size_t *n)
 {
-    struct text b = {0};
+    struct kl_jsonwrite w = {0};
     uint64_t error = 0;
+    size_t npair;
+    bool *called = kl_xalloc(t->n + 1);
+    const struct kl_traced **pair = pair_up(t, called, &npair);
     for (size_t i = 0; i < t->n; i++)
         error = t->v[i].place == KILN_TRACE_DEVICE && t->v[i].error > error ? t->v[i].error : error;
-    putf(&b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":");
-    put_string(&b, "kiln");
-    put(&b, ",\"build\":", 9);
-    put_string(&b, kiln_build_id());
-    putf(&b, ",\"device_time_error_ns\":%llu},\n\"traceEvents\":[\n", (unsigned long long)error);
-    putf(&b, "{\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"name\":\"process_labels\",\"args\":{\"labels\":"
-             "\"kiln trace\"}}", HOST);
-    put_names(&b, t);
+    kl_jsonwrite_open(&w, '{');
+    kl_jsonwrite_key(&w, "displayTimeUnit");
+    kl_jsonwrite_string(&w, "ns");
+    kl_jsonwrite_key(&w, "otherData");
+    kl_jsonwrite_open(&w, '{');
+    arg_string(&w, "producer", "kiln");
+    arg_string(&w, "build", kiln_build_id());
+    kl_jsonwrite_key(&w, "device_time_error_ns");
+    kl_jsonwrite_count(&w, error);
+    kl_jsonwrite_close(&w, '}');
+    kl_jsonwrite_line(&w);
+    kl_jsonwrite_key(&w, "traceEvents");
+    kl_jsonwrite_open(&w, '[');
+    put_meta(&w, HOST, 0, "process_labels", "labels", "kiln trace");
+    put_names(&w, t);
     for (size_t i = 0; i < t->n; i++)
-        put_span(&b, t, &t->v[i]);
-    put_flows(&b, t);
-    put(&b, "\n]}\n", 4);
-    *n = b.n;
-    return b.s;
+        put_span(&w, t, &t->v[i], called[i]);
+    for (size_t i = 0; i < npair; i++)
+        put_end(&w, t, pair[i], i % 2 ? "f" : "s");
+    kl_jsonwrite_line(&w);
+    kl_jsonwrite_close(&w, ']');
+    kl_jsonwrite_close(&w, '}');
+    free(pair);
+    free(called);
+    return kl_jsonwrite_text(&w, n);
 }

@@ -41,7 +41,7 @@ mkdir 'a"b\c'
 cp k.kiln 'a"b\c/k.kiln'
 "$KILN" trace 'a"b\c/k.kiln:twice' 'x={1}' --device interp -o name.json >/dev/null
 "$right" name.json
-grep -o '"cat":"source","name":"[^,]*' name.json
+grep -o '"name":"source","args":{"file":"[^,]*' name.json
 echo "== wrong"
 bad() { "$KILN" trace "$@" 2>&1; echo "rc $?"; }
 bad

@@ -76,6 +76,31 @@ static const char *span(struct tracks *t, const json_t *e)
     return NULL;
 }
 
+/* Perfetto takes a thread 0, and one with the number of its process, for the main thread, and would
+ * lay both onto one track. */
+static const char *thread_number(const json_t *e)
+{
+    long long pid = json_integer_value(json_object_get(e, "pid"));
+    long long tid = json_integer_value(json_object_get(e, "tid"));
+    return tid == 0 ? "a span on thread 0" : tid == pid && pid != 1 ? "a main thread not of the host"
+                                                                    : NULL;
+}
+
+/* What is found by its name is one thing: no call of the host is named like work. */
+static const char *called_like(const json_t *all, const json_t *e)
+{
+    const json_t *o;
+    size_t i;
+    if (strcmp(str(e, "cat"), "kernel") != 0 && json_integer_value(json_object_get(e, "pid")) != 2)
+        return NULL;
+    json_array_foreach(all, i, o)
+        if (strcmp(str(o, "ph"), "X") == 0 && strcmp(str(o, "cat"), "kernel") != 0 &&
+            json_integer_value(json_object_get(o, "pid")) == 1 &&
+            strcmp(str(o, "name"), str(e, "name")) == 0)
+            return "a call is named like what it makes run";
+    return NULL;
+}
+
 /* Each end of a flow lies at the beginning of a span of its track; both are there, once. */
 static const char *flow(const json_t *all, const json_t *e)
 {
@@ -114,8 +139,10 @@ static const char *wrong(const json_t *root)
         if (!json_is_integer(json_object_get(e, "pid")) ||
             !json_is_integer(json_object_get(e, "tid")))
             return "an event of nobody";
+        if (strcmp(ph, "M") != 0 && (why = thread_number(e)))
+            break;
         if (strcmp(ph, "X") == 0)
-            why = span(&t, e);
+            why = (why = span(&t, e)) ? why : called_like(all, e);
         else if (strcmp(ph, "s") == 0 || strcmp(ph, "f") == 0)
             why = flow(all, e);
         else if (strcmp(ph, "M") != 0)
@@ -233,6 +260,46 @@ static void order_and_flows(void **state)
     kl_tracer_free(&t);
 }
 
+/* Streams and workers have tracks of their own, in the order of their numbers. */
+static void tracks(void **state)
+{
+    struct kl_tracer t;
+    long long before = 0;
+    const json_t *e;
+    size_t i, n = 0;
+    (void)state;
+    kl_tracer_init(&t);
+    t.thread = 77;
+    t.begin = 0;
+    t.end = 100;
+    tell(&t, KILN_TRACE_SOURCE, KILN_TRACE_HOST, 77, "a.kiln", 0, 5, 0);
+    for (uint64_t k = 0; k < 5; k++) {
+        tell(&t, KILN_TRACE_KERNEL, KILN_TRACE_DEVICE, k, "k", 10 + k, 50, k + 1);
+        tell(&t, KILN_TRACE_KERNEL, KILN_TRACE_WORKER, k, "k", 60 + k, 90, 0);
+    }
+    kl_tracer_order(&t);
+    json_t *root = load(&t);
+    if (wrong(root))
+        fail_msg("%s", wrong(root));
+    json_array_foreach(json_object_get(root, "traceEvents"), i, e) {
+        const char *name = str(json_object_get(e, "args"), "name");
+        if (strcmp(str(e, "name"), "thread_name") != 0)
+            continue;
+        static const char *const want[] = {"main",     "default stream", "stream 1", "stream 2",
+                                           "stream 3", "stream 4",       "worker 0", "worker 1",
+                                           "worker 2", "worker 3",       "worker 4"};
+        assert_true(n < 11);
+        assert_string_equal(name, want[n++]);
+        long long tid = json_integer_value(json_object_get(e, "tid"));
+        assert_true(tid > before);
+        before = tid;
+    }
+    assert_int_equal(n, 11);
+    assert_int_equal(count(root, "X", "source", 1), 1);
+    json_decref(root);
+    kl_tracer_free(&t);
+}
+
 /* The checks see what is wrong: each time one thing is. */
 static void checks_see(void **state)
 {
@@ -276,7 +343,7 @@ static void hostile_names(void **state)
     kl_tracer_init(&t);
     t.begin = 0;
     for (size_t i = 0; i < sizeof name / sizeof *name; i++)
-        tell(&t, KILN_TRACE_SOURCE, KILN_TRACE_HOST, 1, name[i][0], 10 * i, 10 * i + 5, 0);
+        tell(&t, KILN_TRACE_WAIT, KILN_TRACE_HOST, 1, name[i][0], 10 * i, 10 * i + 5, 0);
     t.device = name[3][0];
     t.end = 100;
     kl_tracer_order(&t);
@@ -365,7 +432,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_and_flows), cmocka_unit_test(checks_see),
         cmocka_unit_test(hostile_names),   cmocka_unit_test(nothing_happened),
-        cmocka_unit_test(the_table),
+        cmocka_unit_test(the_table),       cmocka_unit_test(tracks),
     };
     if (argc > 1)
         return check_file(argv[1]);
