@@ -5,9 +5,9 @@
 # Needs programs that `make all tests` and bench/gpu/run.sh build (O: where), or the folder that
 # pack.sh made.  OUT (default: bench-gpu) receives the log of each step.  Environment: O, DEVICE,
 # JOBS, STEPS (some of: cases sweep random ops insns nn graphs occupancy hosts memcheck
-# racecheck synccheck initcheck host; and only where they are named ncu and bad, see ncu.sh),
-# RANDOM_N (5000), EVERY (8: the sanitizer takes one case of the small sweep in so many),
-# SECONDS_STEP (150), SANITIZER, SECONDS_NCU (200).
+# racecheck synccheck initcheck host; and only where they are named ncu and bad, see ncu.sh, and
+# nvtx, see nvtx.sh), RANDOM_N (5000), EVERY (8: the sanitizer takes one case of the small sweep in
+# so many), SECONDS_STEP (150), SANITIZER, SECONDS_NCU (200).
 set -u
 OUT=${1:-bench-gpu}
 O=${O:-build}
@@ -99,4 +99,7 @@ case " $STEPS " in *" ncu "*) grep -E '^ +[0-9.]+ s  (explain:|part |ncu |not |[
     cut -c1-150 ;; esac
 step bad 100 env STEPS=time O="$O" DEVICE="cuda:$DEVICE" sh bench/gpu/ncu.sh "$OUT"
 case " $STEPS " in *" bad "*) sed -n '/^| /p' "$OUT/bad.log" ;; esac
+# does a profiler see the ranges that kiln pushes around its launches?
+step nvtx 240 env O="$O" DEVICE="$DEVICE" sh bench/gpu/nvtx.sh "$OUT"
+case " $STEPS " in *" nvtx "*) cat "$OUT/nvtx.log" ;; esac
 exit $failed

@@ -55,5 +55,6 @@ NVTX=$here/nvtx/libinjection.so
 heard() { NVTX_INJECTION64_PATH=$NVTX INJECTION_WRITE_ALL=1 "$KILN" "$@" 2>&1 >/dev/null; }
 heard run k.kiln:add 'a={1, 2}' 'b={3, 4}' --device interp
 heard trace k.kiln:twice 'x={1, 2}' --device interp --repeat 2 --then k.kiln:add a=@y b=@x
+NVTX_INJECTION64_PATH=$NVTX INJECTION_OLD=1 "$KILN" run k.kiln:twice 'x={1, 2}' --device interp 2>&1 >/dev/null
 INJECTION_REFUSE=1 heard run k.kiln:twice 'x={1}' --device interp | sed "s|$here|TESTS|"
 NVTX_INJECTION64_PATH=$fake/libcuda.so.1 "$KILN" run k.kiln:twice 'x={1}' --device interp 2>&1 | sed "s|$here|TESTS|"

@@ -2,7 +2,8 @@
  * ranges were pushed and popped, and how deep they were.
  *
  * INJECTION_REFUSE: it does not start.  INJECTION_WRITE_ALL: it fills every place of every module,
- * as profilers do, and finds out whether the tables say how long they are. */
+ * as profilers do, and finds out whether the tables say how long they are.  INJECTION_OLD: it knows
+ * no domains.  It serves programs that use NVIDIA's own headers as well. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,15 @@ struct version_info {
     void (*set_version)(uint32_t version);
 };
 enum { CALLBACKS = 1, VERSION_INFO = 3, CORE = 1, PUSH_A = 9, POP = 11 };
+enum { CORE2 = 5, DOMAIN_PUSH = 4, DOMAIN_POP = 5, DOMAIN_CREATE_A = 12 };
+
+/* 48 bytes; the message is the last eight, its type (1: of char) lies before it. */
+struct event {
+    uint16_t version, size;
+    uint32_t words[7];
+    int32_t message_type;
+    const char *message;
+};
 
 int InitializeInjectionNvtx2(const void *(*table)(uint32_t));
 
@@ -36,6 +46,29 @@ static int pop(void)
 {
     pops++;
     return --depth;
+}
+
+static char domain[64];
+
+static void *create(const char *name)
+{
+    snprintf(domain, sizeof domain, "%s", name);
+    return domain;
+}
+
+static int domain_push(void *in, const struct event *e)
+{
+    if (in != domain || e->version != 3 || e->size != 48 || e->message_type != 1)
+        fputs("a wrong event\n", stderr);
+    fprintf(stderr, "%s: ", domain);
+    return push(e->message);
+}
+
+static int domain_pop(void *in)
+{
+    if (in != domain)
+        fputs("a wrong domain\n", stderr);
+    return pop();
 }
 
 static void never(void)
@@ -74,5 +107,12 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
         return 0;
     *core[PUSH_A] = (function *)push;
     *core[POP] = (function *)pop;
+    if (getenv("INJECTION_OLD"))
+        return 1;
+    if (!c->module_table(CORE2, &core, NULL))
+        return 0;
+    *core[DOMAIN_CREATE_A] = (function *)create;
+    *core[DOMAIN_PUSH] = (function *)domain_push;
+    *core[DOMAIN_POP] = (function *)domain_pop;
     return 1;
 }
