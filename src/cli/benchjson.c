@@ -1,26 +1,11 @@
 /* benchjson.c - reports as JSON, and reading one as a baseline.  docs/bench.md describes
  * "kiln.bench/1"; times are milliseconds. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench.h"
-
-static json_t *number(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
-static json_t *text_or_null(const char *s)
-{
-    return s && *s ? json_string(s) : json_null();
-}
-
-static void set(json_t *o, const char *key, json_t *v)
-{
-    json_object_set_new(o, key, v);
-}
+#include "cli/json.h"
 
 /* ---- writing ---- */
 
@@ -28,27 +13,28 @@ static json_t *series(const struct kl_row *r, int w, bool samples)
 {
     const struct kl_summary_stats *s = &r->stat[w];
     json_t *o = json_object();
-    set(o, "median", number(s->median));
-    set(o, "ci", json_pack("[o, o]", number(s->ci.lo), number(s->ci.hi)));
-    set(o, "min", number(s->min));
-    set(o, "p95", number(s->p95));
-    set(o, "noise", number(s->noise));
-    set(o, "samples", json_integer((json_int_t)s->n));
-    set(o, "dropped", json_integer((json_int_t)r->dropped[w]));
-    set(o, "stop", json_string(kl_stop_name(r->stop[w])));
+    kl_json_set(o, "median", kl_json_number(s->median));
+    kl_json_set(o, "ci", json_pack("[o, o]", kl_json_number(s->ci.lo), kl_json_number(s->ci.hi)));
+    kl_json_set(o, "min", kl_json_number(s->min));
+    kl_json_set(o, "p95", kl_json_number(s->p95));
+    kl_json_set(o, "noise", kl_json_number(s->noise));
+    kl_json_set(o, "samples", json_integer((json_int_t)s->n));
+    kl_json_set(o, "dropped", json_integer((json_int_t)r->dropped[w]));
+    kl_json_set(o, "stop", json_string(kl_stop_name(r->stop[w])));
     if (samples && s->sample) {
         json_t *a = json_array();
         for (size_t i = 0; i < s->n; i++)
-            json_array_append_new(a, number(s->sample[i]));
-        set(o, "sorted", a);
+            json_array_append_new(a, kl_json_number(s->sample[i]));
+        kl_json_set(o, "sorted", a);
     }
     return o;
 }
 
 static json_t *versus(const struct kl_versus *v)
 {
-    return json_pack("{s:o, s:[o, o], s:s}", "ratio", number(v->ratio), "ci", number(v->ci.lo),
-                     number(v->ci.hi), "state", kl_state_name(v->state));
+    return json_pack("{s:o, s:[o, o], s:s}", "ratio", kl_json_number(v->ratio), "ci",
+                     kl_json_number(v->ci.lo), kl_json_number(v->ci.hi), "state",
+                     kl_state_name(v->state));
 }
 
 static json_t *code(const struct kl_row *r)
@@ -63,80 +49,88 @@ static json_t *code(const struct kl_row *r)
 
 static json_t *end_to_end(const struct kl_e2e *e)
 {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "start", number(e->start_ms),
-                     "front_end", number(e->front_ms), "compile_cold", number(e->cold_ms),
-                     "compile_warm", number(e->warm_ms), "load", number(e->load_ms), "to_device",
-                     number(e->up_ms), "first_launch", number(e->first_ms), "launch",
-                     number(e->kernel_ms), "from_device", number(e->down_ms));
+    json_t *o = json_object();
+    kl_json_set(o, "start", kl_json_number(e->start_ms));
+    kl_json_set(o, "front_end", kl_json_number(e->front_ms));
+    kl_json_set(o, "compile_cold", kl_json_number(e->cold_ms));
+    kl_json_set(o, "compile_warm", kl_json_number(e->warm_ms));
+    kl_json_set(o, "load", kl_json_number(e->load_ms));
+    kl_json_set(o, "to_device", kl_json_number(e->up_ms));
+    kl_json_set(o, "first_launch", kl_json_number(e->first_ms));
+    kl_json_set(o, "launch", kl_json_number(e->kernel_ms));
+    kl_json_set(o, "from_device", kl_json_number(e->down_ms));
+    return o;
 }
 
 static json_t *row(const struct kl_row *r, bool samples)
 {
     json_t *o = json_object();
-    set(o, "kernel", json_string(r->kernel));
-    set(o, "setting", json_string(r->setting ? r->setting : ""));
-    set(o, "shape", json_string(r->shape ? r->shape : ""));
-    set(o, "point", json_string(r->point ? r->point : ""));
-    set(o, "values", text_or_null(r->values));
-    set(o, "device", json_string(r->device));
-    set(o, "peer", json_boolean(r->peer));
-    set(o, "check", text_or_null(r->check));
-    set(o, "note", text_or_null(r->note));
-    set(o, "failed", json_boolean(r->failed));
-    set(o, "skipped", json_boolean(r->skipped));
+    kl_json_set(o, "kernel", kl_json_text(r->kernel));
+    kl_json_set(o, "setting", kl_json_text(r->setting ? r->setting : ""));
+    kl_json_set(o, "shape", kl_json_text(r->shape ? r->shape : ""));
+    kl_json_set(o, "point", kl_json_text(r->point ? r->point : ""));
+    kl_json_set(o, "values", kl_json_some(r->values));
+    kl_json_set(o, "device", kl_json_text(r->device));
+    kl_json_set(o, "peer", json_boolean(r->peer));
+    kl_json_set(o, "check", kl_json_some(r->check));
+    kl_json_set(o, "note", kl_json_some(r->note));
+    kl_json_set(o, "failed", json_boolean(r->failed));
+    kl_json_set(o, "skipped", json_boolean(r->skipped));
     if (r->failed || r->skipped)
         return o;
     for (int w = 0; w < 2; w++)
         if (r->has[w])
-            set(o, w ? "warm" : "cold", series(r, w, samples));
+            kl_json_set(o, w ? "warm" : "cold", series(r, w, samples));
     if (r->has[0]) {
-        set(o, "cold_by", json_string(r->cold_by));
-        set(o, "copies", json_integer((json_int_t)r->copies));
+        kl_json_set(o, "cold_by", kl_json_text(r->cold_by));
+        kl_json_set(o, "copies", json_integer((json_int_t)r->copies));
     }
-    set(o, "clock",
-        json_pack("[o, o]", r->clock[0] < 0 ? json_null() : number(r->clock[0]),
-                  r->clock[1] < 0 ? json_null() : number(r->clock[1])));
-    set(o, "bytes", json_integer((json_int_t)r->bytes));
-    set(o, "flops", r->flops > 0 ? number(r->flops) : json_null());
-    set(o, "gbs", number(r->gbs));
-    set(o, "gflops", r->flops > 0 ? number(r->gflops) : json_null());
-    set(o, "copy_gbs", r->copy_gbs > 0 ? number(r->copy_gbs) : json_null());
-    set(o, "read_gbs", r->read_gbs > 0 ? number(r->read_gbs) : json_null());
-    set(o, "copy_share", r->of_copy > 0 ? number(r->of_copy) : json_null());
-    set(o, "read_share", r->of_read > 0 ? number(r->of_read) : json_null());
-    set(o, "launch_ns", r->launch_ns > 0 ? number(r->launch_ns) : json_null());
-    set(o, "vs", r->has_vs ? versus(&r->vs) : json_null());
-    set(o, "baseline", r->has_base ? versus(&r->base) : json_null());
+    kl_json_set(o, "clock",
+                json_pack("[o, o]", r->clock[0] < 0 ? json_null() : kl_json_number(r->clock[0]),
+                          r->clock[1] < 0 ? json_null() : kl_json_number(r->clock[1])));
+    kl_json_set(o, "bytes", json_integer((json_int_t)r->bytes));
+    kl_json_set(o, "flops", kl_json_above(r->flops));
+    kl_json_set(o, "gbs", kl_json_number(r->gbs));
+    kl_json_set(o, "gflops", r->flops > 0 ? kl_json_number(r->gflops) : json_null());
+    kl_json_set(o, "copy_gbs", kl_json_above(r->copy_gbs));
+    kl_json_set(o, "read_gbs", kl_json_above(r->read_gbs));
+    kl_json_set(o, "copy_share", kl_json_above(r->of_copy));
+    kl_json_set(o, "read_share", kl_json_above(r->of_read));
+    kl_json_set(o, "launch_ns", kl_json_above(r->launch_ns));
+    kl_json_set(o, "vs", r->has_vs ? versus(&r->vs) : json_null());
+    kl_json_set(o, "baseline", r->has_base ? versus(&r->base) : json_null());
     if (!r->peer)
-        set(o, "code", code(r));
+        kl_json_set(o, "code", code(r));
     if (r->e2e.done)
-        set(o, "end_to_end", end_to_end(&r->e2e));
+        kl_json_set(o, "end_to_end", end_to_end(&r->e2e));
     return o;
 }
 
 /* Least and most of all cases. */
 static json_t *range(const struct kl_ceiling *c)
 {
-    return c->most > 0 ? json_pack("[o, o]", number(c->least), number(c->most)) : json_null();
+    return c->most > 0
+               ? json_pack("[o, o]", kl_json_number(c->least), kl_json_number(c->most))
+               : json_null();
 }
 
 static json_t *device(const struct kl_bdev *d)
 {
     const kiln_device_info *i = kiln_context_device_info(d->s.ctx);
     json_t *o = json_object();
-    set(o, "device", json_string(d->label));
-    set(o, "name", json_string(i->name));
-    set(o, "threads", json_integer((json_int_t)kiln_context_threads(d->s.ctx)));
-    set(o, "multiprocessors", json_integer(d->cuda ? i->sms : 0));
-    set(o, "driver", json_integer(i->driver));
-    set(o, "cache_bytes", json_integer((json_int_t)d->cache_bytes));
-    set(o, "copy_gbs", range(&d->ceiling[0]));
-    set(o, "read_gbs", range(&d->ceiling[1]));
-    set(o, "empty_launch_ns", number(d->empty_ns));
-    set(o, "full_mhz", d->watch.full_mhz > 0 ? number(d->watch.full_mhz) : json_null());
-    set(o, "governor", text_or_null(d->watch.governor));
-    set(o, "turbo", text_or_null(d->watch.turbo));
-    set(o, "throttle", d->watch.throttle_known ? json_string(d->watch.throttle) : json_null());
+    kl_json_set(o, "device", kl_json_text(d->label));
+    kl_json_set(o, "name", kl_json_text(i->name));
+    kl_json_set(o, "threads", json_integer((json_int_t)kiln_context_threads(d->s.ctx)));
+    kl_json_set(o, "multiprocessors", json_integer(d->cuda ? i->sms : 0));
+    kl_json_set(o, "driver", json_integer(i->driver));
+    kl_json_set(o, "cache_bytes", json_integer((json_int_t)d->cache_bytes));
+    kl_json_set(o, "copy_gbs", range(&d->ceiling[0]));
+    kl_json_set(o, "read_gbs", range(&d->ceiling[1]));
+    kl_json_set(o, "empty_launch_ns", kl_json_number(d->empty_ns));
+    kl_json_set(o, "full_mhz", kl_json_above(d->watch.full_mhz));
+    kl_json_set(o, "governor", kl_json_some(d->watch.governor));
+    kl_json_set(o, "turbo", kl_json_some(d->watch.turbo));
+    kl_json_set(o, "throttle", kl_json_text(d->watch.throttle_known ? d->watch.throttle : NULL));
     return o;
 }
 
@@ -147,28 +141,27 @@ char *kl_report_json(const struct kl_report *r, bool samples)
     unsigned v = kiln_version();
     char version[40];
     snprintf(version, sizeof version, "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
-    set(root, "schema", json_string("kiln.bench/1"));
-    set(root, "kiln", json_string(version));
-    set(root, "build", json_string(kiln_build_id()));
+    kl_json_set(root, "schema", json_string("kiln.bench/1"));
+    kl_json_set(root, "kiln", json_string(version));
+    kl_json_set(root, "build", json_string(kiln_build_id()));
     for (size_t i = 0; i < r->ndev; i++)
         json_array_append_new(devices, device(&r->dev[i]));
     for (size_t i = 0; i < r->nrow; i++)
         json_array_append_new(rows, row(&r->row[i], samples));
     for (size_t i = 0; i < r->nnote; i++)
-        json_array_append_new(notes, json_string(r->note[i]));
-    set(root, "devices", devices);
-    set(root, "vs", text_or_null(r->vs_name));
-    set(root, "baseline", text_or_null(r->base_name));
-    set(root, "fail_on", r->fail_on >= 0 ? number(r->fail_on) : json_null());
-    set(root, "regressed", json_integer((json_int_t)r->regressed));
-    set(root, "failed", json_integer((json_int_t)r->failed));
-    set(root, "unmatched", json_integer((json_int_t)r->unmatched));
-    set(root, "notes", notes);
-    set(root, "rows", rows);
-    char *text = json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(9)), *out;
+        json_array_append_new(notes, kl_json_text(r->note[i]));
+    kl_json_set(root, "devices", devices);
+    kl_json_set(root, "vs", kl_json_some(r->vs_name));
+    kl_json_set(root, "baseline", kl_json_some(r->base_name));
+    kl_json_set(root, "fail_on", r->fail_on >= 0 ? kl_json_number(r->fail_on) : json_null());
+    kl_json_set(root, "regressed", json_integer((json_int_t)r->regressed));
+    kl_json_set(root, "failed", json_integer((json_int_t)r->failed));
+    kl_json_set(root, "unmatched", json_integer((json_int_t)r->unmatched));
+    kl_json_set(root, "notes", notes);
+    kl_json_set(root, "rows", rows);
+    char *text = kl_json_dump(root, 9), *out;
     out = kl_xprintf("%s\n", text ? text : "{}");
     free(text);
-    json_decref(root);
     return out;
 }
 

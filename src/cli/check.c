@@ -116,8 +116,7 @@ static int finish_json(kiln_diags *d, const char *file, const char *kernel, cons
         json_list(device == KILN_DEVICE_SIM ? not_sim : not_interp), "errors", (int)f.errors,
         "warnings", (int)f.warnings, "suppressed", (int)f.suppressed, "exit", rc, "diagnostics", list);
     kiln_diags_free(d);
-    char *text = j ? json_dumps(j, JSON_INDENT(1)) : NULL;
-    json_decref(j);
+    char *text = kl_json_dump(j, 0);
     if (!text)
         return kl_fail(KL_RC_ENV, "out of memory");
     puts(text);

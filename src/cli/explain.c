@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/explain_cmd.h"
+#include "cli/json.h"
 
 enum format { TEXT, JSON, MARKDOWN };
 
@@ -426,8 +427,7 @@ static int put_out(struct explain *x, const char *text, size_t n)
 static int finish_json(struct explain *x)
 {
     json_t *j = json_pack("{s:s, s:O}", "schema", "kiln.explain/1", "kernels", x->list);
-    char *text = j ? json_dumps(j, JSON_INDENT(1) | JSON_REAL_PRECISION(7)) : NULL;
-    json_decref(j);
+    char *text = kl_json_dump(j, 7);
     if (!text)
         return kl_fail(KL_RC_ENV, "out of memory");
     fprintf(x->f, "%s\n", text);

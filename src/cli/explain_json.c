@@ -7,13 +7,13 @@
 
 static json_t *count(uint64_t v)
 {
-    return json_integer((json_int_t)v);
+    return kl_json_count(v);
 }
 
 /* A figure that may be unknown. */
 static json_t *rate(double v)
 {
-    return v > 0 ? json_real(v) : json_null();
+    return kl_json_above(v);
 }
 
 static json_t *ints(const int64_t *v, int32_t n)
@@ -26,7 +26,7 @@ static json_t *ints(const int64_t *v, int32_t n)
 
 static void put(json_t *j, const char *key, json_t *v)
 {
-    json_object_set_new(j, key, v);
+    kl_json_set(j, key, v);
 }
 
 /* ---- the launch ---- */

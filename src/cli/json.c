@@ -1,6 +1,7 @@
-/* json.c - texts, places and diagnostics as JSON. */
+/* json.c - values, texts, places and diagnostics as JSON. */
 #include "cli/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,39 @@ json_t *kl_json_text(const char *s)
     j = json_string(copy);
     free(copy);
     return j;
+}
+
+json_t *kl_json_some(const char *s)
+{
+    return kl_json_text(s && *s ? s : NULL);
+}
+
+json_t *kl_json_number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+json_t *kl_json_above(double v)
+{
+    return v > 0 ? kl_json_number(v) : json_null();
+}
+
+json_t *kl_json_count(uint64_t v)
+{
+    return v <= INT64_MAX ? json_integer((json_int_t)v) : json_real((double)v);
+}
+
+void kl_json_set(json_t *o, const char *key, json_t *v)
+{
+    json_object_set_new(o, key, v ? v : json_null());
+}
+
+char *kl_json_dump(json_t *root, int digits)
+{
+    size_t flags = JSON_INDENT(1) | (digits ? JSON_REAL_PRECISION(digits) : 0);
+    char *text = root ? json_dumps(root, flags) : NULL;
+    json_decref(root);
+    return text;
 }
 
 json_t *kl_json_place(const kiln_place *p)

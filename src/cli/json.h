@@ -9,6 +9,15 @@
 
 /* NULL becomes null; what is not UTF-8 becomes `?`, byte by byte, so that columns stay right. */
 json_t *kl_json_text(const char *s);
+json_t *kl_json_some(const char *s); /* as kl_json_text; "" becomes null, too */
+json_t *kl_json_number(double v);    /* NaN and infinities become null */
+json_t *kl_json_above(double v);     /* as kl_json_number; null if it is not above 0: not known */
+json_t *kl_json_count(uint64_t v);
+/* Takes v; no key is left out: NULL (no memory, no value) becomes null. */
+void kl_json_set(json_t *o, const char *key, json_t *v);
+/* The text of a file, indented, reals with so many digits (0: as few as read back the same); the
+ * caller frees it.  Takes root.  NULL: root is NULL, or no memory. */
+char *kl_json_dump(json_t *root, int digits);
 json_t *kl_json_place(const kiln_place *p);
 json_t *kl_json_diag(const kiln_diag *d);
 
