@@ -2,6 +2,7 @@
 import collections
 import ctypes as ct
 import json
+import threading
 
 from . import _lib
 
@@ -17,7 +18,16 @@ kernel."""
 _PLACES = {1: "host", 2: "device", 3: "worker"}
 _PIDS = {"host": 1, "device": 2, "worker": 3}
 _NAMES = {"host": "host", "worker": "threads that run programs"}
-_STEPS = ("bind", "lower", "passes", "emit", "cache", "compiler", "load")
+_STEPS = ("source", "bind", "lower", "passes", "emit", "cache", "compiler", "load")
+_APART = 1000
+
+
+def _tid(e):
+    """A number for the track of an event.  Perfetto takes 0, and the number of the process, for the
+    main thread of that process."""
+    if e.place != "host":
+        return _APART * _PIDS[e.place] + (e.stream if e.place == "device" else e.thread)
+    return 1 if e.thread == threading.main_thread().native_id else e.thread
 
 
 def _listener(events):
@@ -75,34 +85,43 @@ class Trace:
         """Write Chrome trace JSON for https://ui.perfetto.dev, as `kiln trace -o` does."""
         zero = min((e.begin for e in self.events), default=0.0)
         us = lambda t: round((t - zero) * 1e6, 3)
-        tid = lambda e: e.thread if e.place == "host" else \
-            (e.stream if e.place == "device" else e.thread) + 1
         out, hosts = [], {e.id: e for e in self.events if e.place == "host" and e.id and
                           e.kind != "kernel"}
+        queued = [(hosts[e.id], e) for e in self.events if e.place == "device" and e.id in hosts]
+        calls = {call.id for call, _ in queued}
+
+        def meta(place, tid, what, **args):
+            out.append({"ph": "M", "pid": _PIDS[place], "tid": tid, "name": what, "args": args})
+
+        def name(e):
+            if e.kind in _STEPS:
+                return e.kind
+            if e.kind == "launch":
+                return "launch " + e.name
+            return e.name + " (call)" if e.place == "host" and e.id in calls else e.name
+
         for place in _PIDS:
             if any(e.place == place for e in self.events):
-                name = _NAMES.get(place, self.context.name or "device")
-                out.append({"ph": "M", "pid": _PIDS[place], "tid": 0, "name": "process_name",
-                            "args": {"name": name}})
-        for place, t in sorted({(e.place, tid(e)) for e in self.events}):
-            name = ("thread %d" % t if place == "host" else "worker %d" % (t - 1)
-                    if place == "worker" else "stream %d" % (t - 1) if t > 1 else "default stream")
-            out.append({"ph": "M", "pid": _PIDS[place], "tid": t, "name": "thread_name",
-                        "args": {"name": name}})
+                meta(place, 0, "process_name", name=_NAMES.get(place, self.context.name or "device"))
+                meta(place, 0, "process_sort_index", sort_index=_PIDS[place])
+        for place, tid in sorted({(e.place, _tid(e)) for e in self.events}):
+            n = tid - _APART * _PIDS[place]
+            meta(place, tid, "thread_name",
+                 name=("main" if tid == 1 else "thread %d" % tid) if place == "host" else
+                 "worker %d" % n if place == "worker" else "stream %d" % n if n else "default stream")
+            meta(place, tid, "thread_sort_index", sort_index=tid)
         for e in self.events:
             args = {"detail": e.detail, "bytes": e.bytes, "id": e.id, "threads": e.threads,
                     "programs": e.programs, "error_ns": round(e.error * 1e9)}
             if e.kind in _STEPS:
-                args["kernel"] = e.name
-            out.append({"ph": "X", "pid": _PIDS[e.place], "tid": tid(e), "ts": us(e.begin),
-                        "dur": round(us(e.end) - us(e.begin), 3), "cat": e.kind,
-                        "name": e.kind if e.kind in _STEPS else e.name,
+                args["file" if e.kind == "source" else "kernel"] = e.name
+            out.append({"ph": "X", "pid": _PIDS[e.place], "tid": _tid(e), "ts": us(e.begin),
+                        "dur": round(us(e.end) - us(e.begin), 3), "cat": e.kind, "name": name(e),
                         "args": {k: v for k, v in args.items() if v}})
-        for e in self.events:
-            if e.place == "device" and e.id in hosts:
-                for ph, at in ("s", hosts[e.id]), ("f", e):
-                    flow = {"ph": ph, "pid": _PIDS[at.place], "tid": tid(at), "ts": us(at.begin),
-                            "cat": "flow", "name": "queued", "id": e.id}
-                    out.append(dict(flow, bp="e") if ph == "f" else flow)
+        for pair in queued:
+            for ph, at in zip("sf", pair):
+                flow = {"ph": ph, "pid": _PIDS[at.place], "tid": _tid(at), "ts": us(at.begin),
+                        "cat": "flow", "name": "queued", "id": at.id}
+                out.append(dict(flow, bp="e") if ph == "f" else flow)
         with open(path, "w", encoding="utf-8") as f:
             json.dump({"displayTimeUnit": "ns", "traceEvents": out}, f)

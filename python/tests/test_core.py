@@ -13,6 +13,7 @@ import warnings
 import kiln
 from kiln import _array
 from producer import Producer
+from timeline import right_time_line
 
 ADD = """
 kernel add(i64 n, f32 y[n], const f32 x[n], f32 by = 1, optional f32 z[n],
@@ -400,6 +401,7 @@ kernel say(i64 n, f32 y[n]) grid(n)
                     m.add(x=Producer([1, 2]), n=5)
             with open(path, encoding="utf-8") as f:
                 spans = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]
+            right_time_line(self, path)
         runs, seconds = t.kernels()["add"]
         self.assertEqual(runs, 3)
         self.assertGreater(seconds, 0)

@@ -12,6 +12,7 @@ import unittest.mock
 import kiln
 from kiln import _array
 from producer import Producer
+from timeline import right_time_line
 
 try:
     ctx = kiln.Context("cuda")
@@ -96,7 +97,9 @@ class Cuda(Device):
                 self.assertEqual(floats(y), [2, 3, 4])
             with open(path, encoding="utf-8") as f:
                 events = json.load(f)["traceEvents"]
+            right_time_line(self, path)
         self.assertEqual(t.kernels()["add"][0], 4)
+        self.assertEqual({e["name"] for e in events if e.get("cat") == "launch"}, {"launch add"})
         ran = [e for e in t.events if e.place == "device" and e.kind == "kernel"]
         launches = {e.id for e in t.events if e.kind == "launch"}
         self.assertEqual({e.id for e in ran}, launches)
