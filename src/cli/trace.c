@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/command.h"
 
@@ -32,6 +33,30 @@ static int write_trace(struct kl_tracer *t, struct kl_outfile *f)
     return ok ? 0 : kl_fail(m.rc, "%s", m.text);
 }
 
+static int format_of(const struct kl_opts *o, bool *json)
+{
+    const char *s = kl_opt(o, KL_OPT_format);
+    *json = s && strcmp(s, "json") == 0;
+    return s && !*json && strcmp(s, "text") != 0
+               ? kl_usage(o, "--format %s: there are text and json", s)
+               : 0;
+}
+
+static int show(const struct kl_tracer *t, const char *path, bool json)
+{
+    char *text = NULL;
+    if (!json) {
+        kl_tracer_table(t, stdout);
+        if (path)
+            printf("\n%s: %zu spans; open it at https://ui.perfetto.dev or chrome://tracing\n",
+                   path, t->n);
+    } else if ((text = kl_tracer_report(t, path))) {
+        puts(text);
+    }
+    free(text);
+    return json && !text ? kl_fail(KL_RC_ENV, "out of memory") : 0;
+}
+
 int kl_cmd_trace(const struct kl_opts *o)
 {
     const char *path = kl_opt(o, KL_OPT_trace_file);
@@ -39,8 +64,9 @@ int kl_cmd_trace(const struct kl_opts *o)
     struct kl_tracer t;
     struct kl_msg m;
     size_t repeat;
+    bool json;
     int rc = count_of(o, &repeat);
-    if (rc)
+    if (rc || (rc = format_of(o, &json)))
         return rc;
     if (path && !kl_outfile_open(&f, path, &m))
         return kl_fail(m.rc, "%s", m.text);
@@ -48,14 +74,10 @@ int kl_cmd_trace(const struct kl_opts *o)
     rc = kl_run_traced(o, &t, repeat);
     t.end = kl_tracer_now();
     kl_tracer_order(&t);
-    if (!rc) {
-        kl_tracer_table(&t, stdout);
-        if (path)
-            rc = write_trace(&t, &f);
-        if (path && !rc)
-            printf("\n%s: %zu spans; open it at https://ui.perfetto.dev or chrome://tracing\n",
-                   path, t.n);
-    }
+    if (!rc && path)
+        rc = write_trace(&t, &f);
+    if (!rc)
+        rc = show(&t, path, json);
     kl_outfile_drop(&f);
     kl_tracer_free(&t);
     return rc;

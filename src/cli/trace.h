@@ -46,8 +46,36 @@ void kl_tracer_order(struct kl_tracer *t);
 
 /* The trace as JSON text for chrome://tracing and Perfetto; the caller frees it.  Ordered. */
 char *kl_tracer_json(const struct kl_tracer *t, size_t *n);
+
+/* ---- numbers (tracesum.c, tracetable.c) ---- */
+
+struct kl_trace_row {
+    const char *name, *detail; /* of the tracer */
+    size_t n;
+    uint64_t total, min, max, bytes; /* ns */
+    bool several;                    /* another row has the name */
+};
+/* Longest first. */
+struct kl_trace_rows {
+    struct kl_trace_row *v;
+    size_t n;
+    uint64_t total;
+};
+struct kl_trace_sum {
+    struct kl_trace_rows kernels; /* one for each kernel with its types and shapes */
+    struct kl_trace_rows copies, host;
+    uint64_t whole;
+    bool gpu;
+    uint64_t busy, first, last, error; /* of the GPU */
+};
+/* Of an ordered tracer, which must outlive it. */
+void kl_tracer_sum(const struct kl_tracer *t, struct kl_trace_sum *s);
+void kl_trace_sum_free(struct kl_trace_sum *s);
 /* Kernels, copies, compilation, host time.  Ordered. */
 void kl_tracer_table(const struct kl_tracer *t, FILE *f);
+/* The same as JSON, schema kiln.trace/1; path: the file with the time line, or NULL.  The caller
+ * frees it; NULL: no memory. */
+char *kl_tracer_report(const struct kl_tracer *t, const char *path);
 
 /* ---- the ranges of a profiler (nvtx.c) ---- */
 

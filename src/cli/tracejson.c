@@ -6,10 +6,10 @@
  * device.  Process 1 is the host with its threads, 2 the GPU with a thread for each stream, 3 the
  * threads of the library that ran programs.
  *
- * Perfetto takes thread 0 of a process, and one with the number of the process, for its main thread:
- * it would lay two streams onto one track.  So only the main thread of the host has such a number;
- * streams count from 2000 and threads that run programs from 3000.  Perfetto also colours, finds and
- * sums spans by name, so a call of the host is not named like what it makes run. */
+ * Perfetto takes thread 0 of a process, and one with the number of the process, for its main
+ * thread: it would lay two streams onto one track.  So only the main thread of the host has such a
+ * number; streams count from 2000 and threads that run programs from 3000.  Perfetto also colours,
+ * finds and sums spans by name, so a call of the host is not named like what it makes run. */
 #include <stdlib.h>
 
 #include "cli/json.h"
@@ -79,7 +79,8 @@ static void put_args(struct kl_jsonwrite *w, const struct kl_traced *r)
     arg_string(w, launch ? "arguments" : "detail", r->detail);
     arg_count(w, "bytes", r->bytes);
     if (r->bytes && r->end > r->begin &&
-        (r->kind == KILN_TRACE_KERNEL || r->kind == KILN_TRACE_COPY || r->kind == KILN_TRACE_FILL)) {
+        (r->kind == KILN_TRACE_KERNEL || r->kind == KILN_TRACE_COPY ||
+         r->kind == KILN_TRACE_FILL)) {
         kl_jsonwrite_key(w, "GB_per_s");
         kl_jsonwrite_real(w, (double)r->bytes / (double)(r->end - r->begin), 4);
     }

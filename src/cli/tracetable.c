@@ -1,57 +1,12 @@
-/* tracetable.c - what a trace says in numbers: kernels, copies, and where the time of the host
- * went. */
+/* tracetable.c - the numbers of a trace as a table and as JSON. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/json.h"
 #include "cli/trace.h"
 
-struct row {
-    const char *name;
-    size_t n;
-    uint64_t total, min, max, bytes, programs;
-    uint32_t threads;
-};
-struct rows {
-    struct row *v;
-    size_t n;
-};
-
-static void count(struct rows *t, const char *name, const struct kl_traced *r, uint64_t ns)
-{
-    size_t i = 0;
-    while (i < t->n && strcmp(t->v[i].name, name) != 0)
-        i++;
-    if (i == t->n) {
-        t->v = kl_xgrow(t->v, sizeof *t->v, t->n);
-        t->v[t->n++] = (struct row){.name = name, .min = UINT64_MAX};
-    }
-    struct row *w = &t->v[i];
-    w->n++;
-    w->total += ns;
-    w->min = ns < w->min ? ns : w->min;
-    w->max = ns > w->max ? ns : w->max;
-    w->bytes += r->bytes;
-    w->programs += r->programs;
-    w->threads = r->threads > w->threads ? r->threads : w->threads;
-}
-
-static int longer(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-    if (x->total != y->total)
-        return x->total > y->total ? -1 : 1;
-    return strcmp(x->name, y->name);
-}
-
-static uint64_t finish(struct rows *t)
-{
-    uint64_t total = 0;
-    if (t->n)
-        qsort(t->v, t->n, sizeof *t->v, longer);
-    for (size_t i = 0; i < t->n; i++)
-        total += t->v[i].total;
-    return total;
-}
+/* Names are at least and at most so wide. */
+enum { NARROW = 28, WIDE = 60 };
 
 /* "12.34 us", ten characters wide. */
 static const char *time_text(uint64_t ns, char buf[32])
@@ -68,163 +23,176 @@ static const char *time_text(uint64_t ns, char buf[32])
     return buf;
 }
 
-static double percent(uint64_t part, uint64_t of)
+static double share(uint64_t part, uint64_t of)
 {
-    return of ? 100.0 * (double)part / (double)of : 0.0;
+    return of ? (double)part / (double)of : 0.0;
+}
+
+/* ---- names ---- */
+
+static bool more(char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+static int length(const char *s)
+{
+    int n = 0;
+    for (; *s; s++)
+        n += !more(*s);
+    return n;
+}
+
+/* A kernel that ran with several shapes has a row for each, which says so. */
+static char *label_of(const struct kl_trace_row *w)
+{
+    return kl_xprintf("%s%s%s", w->name, w->several && *w->detail ? " " : "",
+                      w->several ? w->detail : "");
 }
 
 /* Names come from files and may be long; control characters would move the cursor. */
 static void put_name(const char *s, int width, FILE *f)
 {
-    int n = 0;
-    for (; *s && n < width; s++, n += (*s & 0xc0) != 0x80)
+    bool cut = length(s) > width;
+    int most = cut ? width - 3 : width, n = 0;
+    for (; *s && (n < most || more(*s)); s++) {
+        n += !more(*s);
         fputc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, f);
-    while ((*s & 0xc0) == 0x80)
-        fputc(*s++, f);
-    fprintf(f, "%*s", width - n, "");
+    }
+    fprintf(f, "%s%*s", cut ? "..." : "", most - n, "");
 }
 
-static void put_rows(const struct rows *t, uint64_t total, bool rate, FILE *f)
+static int width_of(const struct kl_trace_rows *t)
+{
+    int width = NARROW;
+    for (size_t i = 0; i < t->n; i++) {
+        char *label = label_of(&t->v[i]);
+        int n = length(label);
+        width = n > width ? n : width;
+        free(label);
+    }
+    return width < WIDE ? width : WIDE;
+}
+
+/* ---- the table ---- */
+
+static void put_rows(const struct kl_trace_rows *t, int width, uint64_t whole, bool rate, FILE *f)
 {
     char b[4][32];
     for (size_t i = 0; i < t->n; i++) {
-        const struct row *w = &t->v[i];
-        put_name(w->name, 28, f);
+        const struct kl_trace_row *w = &t->v[i];
+        char *label = label_of(w);
+        put_name(label, width, f);
+        free(label);
         fprintf(f, " %6zu %10s %10s %10s %10s %6.1f %%", w->n, time_text(w->total, b[0]),
                 time_text(w->total / w->n, b[1]), time_text(w->min, b[2]), time_text(w->max, b[3]),
-                percent(w->total, total));
+                100 * share(w->total, whole));
         if (rate && w->bytes && w->total)
             fprintf(f, " %8.4g", (double)w->bytes / (double)w->total);
         fputc('\n', f);
     }
 }
 
-/* ---- the parts ---- */
-
-static bool on_gpu(const struct kl_tracer *t)
+static void put_work(const struct kl_trace_rows *t, const char *what, const char *often, FILE *f)
 {
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].place == KILN_TRACE_DEVICE)
-            return true;
-    return false;
+    int width = width_of(t);
+    fprintf(f, "%-*s %6s %10s %10s %10s %10s %8s %8s\n", width, what, often, "total", "mean", "min",
+            "max", "share", "GB/s");
+    put_rows(t, width, t->total, true, f);
 }
 
-/* Where the work itself is seen: on the device if there is one. */
-static bool is_work(const struct kl_traced *r, bool gpu)
+static void put_host(const struct kl_trace_sum *s, FILE *f)
 {
-    return r->place == (gpu ? KILN_TRACE_DEVICE : KILN_TRACE_HOST) &&
-           !(r->flags & KILN_TRACE_RECORDED);
-}
-
-static void put_kernels(const struct kl_tracer *t, bool gpu, FILE *f)
-{
-    struct rows rows = {0};
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].kind == KILN_TRACE_KERNEL && is_work(&t->v[i], gpu))
-            count(&rows, t->v[i].name, &t->v[i], t->v[i].end - t->v[i].begin);
-    uint64_t total = finish(&rows);
-    fprintf(f, "%-28s %6s %10s %10s %10s %10s %8s %8s\n",
-            gpu ? "kernels (by GPU events)" : "kernels", "runs", "total", "mean", "min", "max",
-            "share", "GB/s");
-    put_rows(&rows, total, true, f);
-    if (!rows.n)
-        fputs("none ran\n", f);
-    free(rows.v);
-}
-
-static void put_copies(const struct kl_tracer *t, bool gpu, FILE *f)
-{
-    char size[32];
-    struct rows rows = {0};
-    for (size_t i = 0; i < t->n; i++)
-        if ((t->v[i].kind == KILN_TRACE_COPY || t->v[i].kind == KILN_TRACE_FILL) &&
-            is_work(&t->v[i], gpu))
-            count(&rows, t->v[i].name, &t->v[i], t->v[i].end - t->v[i].begin);
-    uint64_t total = finish(&rows);
-    if (rows.n)
-        fprintf(f, "\n%-28s %6s %10s %10s %10s %10s %8s %8s\n", "copies", "number", "total", "mean",
-                "min", "max", "share", "GB/s");
-    put_rows(&rows, total, true, f);
-    for (size_t i = 0; i < rows.n; i++)
-        fprintf(f, "%s%s %s", i ? ", " : "bytes: ", rows.v[i].name,
-                kl_human_bytes(rows.v[i].bytes, size));
-    if (rows.n)
-        fputc('\n', f);
-    free(rows.v);
-}
-
-/* What the host did, each part without what lies inside of it. */
-static const char *part_of(const struct kl_traced *r)
-{
-    static const char *const part[] = {
-        [KILN_TRACE_SOURCE] = "compile: read the source",
-        [KILN_TRACE_BIND] = "launch: check arguments",
-        [KILN_TRACE_LOWER] = "compile: lower to IR",
-        [KILN_TRACE_PASSES] = "compile: passes",
-        [KILN_TRACE_EMIT] = "compile: emit C or PTX",
-        [KILN_TRACE_CACHE] = "compile: cache",
-        [KILN_TRACE_COMPILER] = "compile: compiler, assembler",
-        [KILN_TRACE_LOAD] = "compile: load",
-        [KILN_TRACE_LAUNCH] = "launch: the call",
-        [KILN_TRACE_KERNEL] = "run kernels",
-        [KILN_TRACE_COPY] = "copy: the calls",
-        [KILN_TRACE_FILL] = "copy: the calls",
-        [KILN_TRACE_WAIT] = "wait for the device",
-        [KILN_TRACE_MEMORY] = "device memory",
-        [KILN_TRACE_CLOCK] = "compare the clocks",
-    };
-    bool known = r->kind > 0 && (size_t)r->kind < sizeof part / sizeof *part && part[r->kind];
-    return known ? part[r->kind] : r->kind ? kiln_trace_kind_name(r->kind) : r->name;
-}
-
-static void put_host(const struct kl_tracer *t, FILE *f)
-{
-    struct rows rows = {0};
     char b[32];
-    uint64_t whole = t->end - t->begin;
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].place == KILN_TRACE_HOST)
-            count(&rows, part_of(&t->v[i]), &t->v[i], t->v[i].self);
-    uint64_t total = finish(&rows);
-    fprintf(f, "\n%-28s %6s %10s %10s %10s %10s %8s\n", "host", "times", "total", "mean", "min",
-            "max", "share");
-    put_rows(&rows, whole, false, f);
-    if (whole > total)
-        fprintf(f, "%-28s %6s %10s %43.1f %%\n", "else", "", time_text(whole - total, b),
-                percent(whole - total, whole));
-    fprintf(f, "%-28s %6s %10s\n", "all", "", time_text(whole, b));
-    free(rows.v);
-}
-
-/* The part of the time between its first and last work in which the GPU did something.  Spans are
- * in the order in which they began. */
-static void put_device(const struct kl_tracer *t, FILE *f)
-{
-    char a[32], b[32], c[32];
-    uint64_t busy = 0, first = 0, last = 0, error = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct kl_traced *r = &t->v[i];
-        if (r->place != KILN_TRACE_DEVICE)
-            continue;
-        if (!first)
-            first = last = r->begin;
-        uint64_t from = r->begin > last ? r->begin : last;
-        busy += r->end > from ? r->end - from : 0;
-        last = r->end > last ? r->end : last;
-        error = r->error > error ? r->error : error;
-    }
-    fprintf(f, "\nthe GPU was busy for %s of the %s between its first and last work (%.1f %%)\n",
-            time_text(busy, a), time_text(last - first, b), percent(busy, last - first));
-    fprintf(f, "its times stand on the host's clock to %s; lengths are its own, to about 1 us\n",
-            time_text(error, c));
+    int width = width_of(&s->host);
+    fprintf(f, "\n%-*s %6s %10s %10s %10s %10s %8s\n", width, "host", "times", "total", "mean",
+            "min", "max", "share");
+    put_rows(&s->host, width, s->whole, false, f);
+    if (s->whole > s->host.total)
+        fprintf(f, "%-*s %6s %10s %43.1f %%\n", width, "else", "",
+                time_text(s->whole - s->host.total, b),
+                100 * share(s->whole - s->host.total, s->whole));
+    fprintf(f, "%-*s %6s %10s\n", width, "all", "", time_text(s->whole, b));
 }
 
 void kl_tracer_table(const struct kl_tracer *t, FILE *f)
 {
-    bool gpu = on_gpu(t);
-    put_kernels(t, gpu, f);
-    put_copies(t, gpu, f);
-    put_host(t, f);
-    if (gpu)
-        put_device(t, f);
+    char a[32], b[32], c[32], size[32];
+    struct kl_trace_sum s;
+    kl_tracer_sum(t, &s);
+    put_work(&s.kernels, s.gpu ? "kernels (by GPU events)" : "kernels", "runs", f);
+    if (!s.kernels.n)
+        fputs("none ran\n", f);
+    if (s.copies.n) {
+        fputc('\n', f);
+        put_work(&s.copies, "copies", "number", f);
+        for (size_t i = 0; i < s.copies.n; i++)
+            fprintf(f, "%s%s %s", i ? ", " : "bytes: ", s.copies.v[i].name,
+                    kl_human_bytes(s.copies.v[i].bytes, size));
+        fputc('\n', f);
+    }
+    put_host(&s, f);
+    if (s.gpu) {
+        fprintf(f,
+                "\nthe GPU was busy for %s of the %s between its first and last work (%.1f %%)\n"
+                "its times stand on the host's clock to %s; lengths are its own, to about 1 us\n",
+                time_text(s.busy, a), time_text(s.last - s.first, b),
+                100 * share(s.busy, s.last - s.first), time_text(s.error, c));
+    }
+    kl_trace_sum_free(&s);
+}
+
+/* ---- JSON: schema kiln.trace/1, which docs/trace.md describes ---- */
+
+static json_t *rows(const struct kl_trace_rows *t, const char *name, const char *often,
+                    uint64_t whole, bool rate)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kl_trace_row *w = &t->v[i];
+        json_t *o = json_object();
+        kl_json_set(o, name, kl_json_text(w->name));
+        if (*w->detail)
+            kl_json_set(o, "arguments", kl_json_text(w->detail));
+        kl_json_set(o, often, kl_json_count(w->n));
+        kl_json_set(o, "total_ns", kl_json_count(w->total));
+        kl_json_set(o, "mean_ns", kl_json_number((double)w->total / (double)w->n));
+        kl_json_set(o, "min_ns", kl_json_count(w->min));
+        kl_json_set(o, "max_ns", kl_json_count(w->max));
+        kl_json_set(o, "share", kl_json_number(share(w->total, whole)));
+        if (rate && w->bytes) {
+            kl_json_set(o, "bytes", kl_json_count(w->bytes));
+            kl_json_set(o, "gbs", kl_json_above(share(w->bytes, w->total)));
+        }
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+char *kl_tracer_report(const struct kl_tracer *t, const char *path)
+{
+    json_t *root = json_object(), *gpu = NULL;
+    struct kl_trace_sum s;
+    kl_tracer_sum(t, &s);
+    if (s.gpu) {
+        gpu = json_object();
+        kl_json_set(gpu, "busy_ns", kl_json_count(s.busy));
+        kl_json_set(gpu, "between_ns", kl_json_count(s.last - s.first));
+        kl_json_set(gpu, "share", kl_json_number(share(s.busy, s.last - s.first)));
+        kl_json_set(gpu, "error_ns", kl_json_count(s.error));
+    }
+    kl_json_set(root, "schema", json_string("kiln.trace/1"));
+    kl_json_set(root, "build", kl_json_text(kiln_build_id()));
+    kl_json_set(root, "device", kl_json_some(t->device));
+    kl_json_set(root, "timed_by", json_string(s.gpu ? "events" : "clock"));
+    kl_json_set(root, "kernels", rows(&s.kernels, "name", "runs", s.kernels.total, true));
+    kl_json_set(root, "copies", rows(&s.copies, "name", "number", s.copies.total, true));
+    kl_json_set(root, "host", rows(&s.host, "part", "times", s.whole, false));
+    kl_json_set(root, "whole_ns", kl_json_count(s.whole));
+    kl_json_set(root, "else_ns",
+                kl_json_count(s.whole > s.host.total ? s.whole - s.host.total : 0));
+    kl_json_set(root, "gpu", gpu);
+    kl_json_set(root, "time_line", kl_json_text(path));
+    kl_trace_sum_free(&s);
+    return kl_json_dump(root, 9);
 }

@@ -36,6 +36,10 @@ LD_LIBRARY_PATH=$fake "$KILN" trace k.kiln:add 'a={1}' 'b={2}' --device cuda -o 
 "$right" cuda1.json
 grep -c '"cat":"memory"' cuda1.json
 grep -o '"arguments":"[^"]*"' cuda1.json | sort | uniq -c
+echo "== as JSON"
+chain --device cpu --repeat 2 --format json -o r.json >report.json
+grep -E '"(schema|time_line|name|arguments|runs|timed_by)"' report.json | sort
+grep -c '"ph":"X"' r.json | grep -qx 0 && echo "no time line"
 echo "== names"
 mkdir 'a"b\c'
 cp k.kiln 'a"b\c/k.kiln'
@@ -47,6 +51,7 @@ bad() { "$KILN" trace "$@" 2>&1; echo "rc $?"; }
 bad
 bad k.kiln:twice 'x={1}' --repeat 0
 bad k.kiln:twice 'x={1}' --repeat 1x
+bad k.kiln:twice 'x={1}' --format csv
 bad k.kiln:twice 'x={1}' -o none/t.json
 bad k.kiln:twice --device interp -o unmade.json | head -3
 ls unmade.json 2>&1 | sed 's/.*: //'

@@ -427,12 +427,107 @@ static void the_table(void **state)
     kl_tracer_free(&t);
 }
 
+static char *table_of(const struct kl_tracer *t)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    kl_tracer_table(t, f);
+    fclose(f);
+    return text;
+}
+
+/* One kernel with two shapes has two rows, and a long name is cut so that columns stay. */
+static void shapes_and_names(void **state)
+{
+    static const char want[] =
+        "kernels                                                        runs      total       mean   "
+        "     min        max    share     GB/s\n"
+        "softmax x=2048x1000:f32 y=2048x1000:f32                           2   30.00 us   15.00 us   "
+        "10.00 us   20.00 us   75.0 %      200\n"
+        "a_kernel_with_a_name_that_no_table_has_room_for_as_long_a...      1   5.000 us   5.000 us   "
+        "5.000 us   5.000 us   12.5 %\n"
+        "softmax x=8x1000:f32 y=8x1000:f32                                 1   5.000 us   5.000 us   "
+        "5.000 us   5.000 us   12.5 %\n";
+    kiln_trace_event e = {.size = sizeof e,
+                          .kind = KILN_TRACE_KERNEL,
+                          .phase = KILN_TRACE_END,
+                          .place = KILN_TRACE_HOST,
+                          .thread = 7};
+    struct kl_tracer t;
+    (void)state;
+    kl_tracer_init(&t);
+    t.thread = 7;
+    t.begin = 0;
+    t.end = 100000;
+    for (uint64_t i = 0; i < 4; i++) {
+        static const uint64_t length[] = {10000, 20000, 5000, 5000};
+        e.name = i == 3 ? "a_kernel_with_a_name_that_no_table_has_room_for_as_long_as_it_is_\xc3\xa9"
+                        : "softmax";
+        e.detail = i == 3   ? "x=1:f32"
+                   : i == 2 ? "x=8x1000:f32 y=8x1000:f32"
+                            : "x=2048x1000:f32 y=2048x1000:f32";
+        e.bytes = i < 2 ? 3000000 : 0;
+        e.begin_ns = 20000 * i;
+        e.end_ns = 20000 * i + length[i];
+        kl_tracer_hear(&t, &e);
+    }
+    kl_tracer_order(&t);
+    char *text = table_of(&t);
+    assert_memory_equal(text, want, strlen(want));
+    free(text);
+    kl_tracer_free(&t);
+}
+
+/* The numbers of the report are those of the time line. */
+static void sums(void **state)
+{
+    struct kl_tracer t;
+    const json_t *r, *e;
+    size_t i, k;
+    double shares = 0;
+    long long host = 0;
+    (void)state;
+    invent(&t);
+    json_t *line = load(&t);
+    char *text = kl_tracer_report(&t, "a\xff.json");
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(root);
+    assert_string_equal(str(root, "time_line"), "a?.json");
+    assert_string_equal(str(root, "timed_by"), "events");
+    assert_int_equal(json_array_size(json_object_get(root, "kernels")), 2);
+    json_array_foreach(json_object_get(root, "kernels"), i, r) {
+        long long total = 0, runs = 0, most = 0;
+        json_array_foreach(json_object_get(line, "traceEvents"), k, e)
+            if (strcmp(str(e, "cat"), "kernel") == 0 && strcmp(str(e, "name"), str(r, "name")) == 0) {
+                runs++;
+                total += ns(e, "dur");
+                most = ns(e, "dur") > most ? ns(e, "dur") : most;
+            }
+        assert_int_equal(json_integer_value(json_object_get(r, "runs")), runs);
+        assert_int_equal(json_integer_value(json_object_get(r, "total_ns")), total);
+        assert_int_equal(json_integer_value(json_object_get(r, "max_ns")), most);
+        shares += json_real_value(json_object_get(r, "share"));
+    }
+    assert_true(shares > 0.999999 && shares < 1.000001);
+    json_array_foreach(json_object_get(root, "host"), i, r)
+        host += json_integer_value(json_object_get(r, "total_ns"));
+    assert_int_equal(host + json_integer_value(json_object_get(root, "else_ns")), t.end - t.begin);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(root, "gpu"), "busy_ns")),
+                     44096);
+    free(text);
+    json_decref(root);
+    json_decref(line);
+    kl_tracer_free(&t);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_and_flows), cmocka_unit_test(checks_see),
         cmocka_unit_test(hostile_names),   cmocka_unit_test(nothing_happened),
         cmocka_unit_test(the_table),       cmocka_unit_test(tracks),
+        cmocka_unit_test(shapes_and_names), cmocka_unit_test(sums),
     };
     if (argc > 1)
         return check_file(argv[1]);
