@@ -472,6 +472,7 @@ KILN_API void kiln_graph_free(kiln_graph *g); /* NULL is fine; a queued launch i
 /* ---- traces ---- */
 
 /* What a context does, and when, told to a function: for a time line, or for ranges of a profiler.
+ * examples/trace.c writes a file for Perfetto, docs/trace.md says what is told when.
  * X(name, number, text): the text is what kiln_trace_kind_name gives. */
 #define KILN_TRACE_MAP(X)                                                                          \
     X(SOURCE, 1, "source")     /* kiln_compile */                                                  \

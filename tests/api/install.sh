@@ -74,6 +74,11 @@ else
         if $(compiler "$f") -D_POSIX_C_SOURCE=200809L -o "$tmp/shared" "$f" $($PC --cflags --libs kiln) -lm -ldl \
             >"$tmp/log" 2>&1; then
             run "$name, shared" env LD_LIBRARY_PATH="$tmp/dest$LIBDIR" "$tmp/shared" $(words "$f")
+            if [ "$name" = trace.c ] && [ -x "$build/tests/unit/test_tracefile" ]; then
+                run "trace.c, two streams" env LD_LIBRARY_PATH="$tmp/dest$LIBDIR:$build/tests/fakecuda" \
+                    "$tmp/shared" cuda trace.json
+                run "the time line of trace.c" "$build/tests/unit/test_tracefile" trace.json
+            fi
         else
             bad "$name against the shared library" "$tmp/log"
         fi

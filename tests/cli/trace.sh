@@ -38,8 +38,16 @@ grep -c '"cat":"memory"' cuda1.json
 grep -o '"arguments":"[^"]*"' cuda1.json | sort | uniq -c
 echo "== as JSON"
 chain --device cpu --repeat 2 --format json -o r.json >report.json
+LD_LIBRARY_PATH=$fake chain --device cuda --format json >cudareport.json
 grep -E '"(schema|time_line|name|arguments|runs|timed_by)"' report.json | sort
 grep -c '"ph":"X"' r.json | grep -qx 0 && echo "no time line"
+grep -o '"[a-z_]*":' report.json cudareport.json | sed 's/.*"\(.*\)":/\1/' | sort -u | while read -r key; do
+    grep -q "\`$key\`" "$SRC/docs/trace.md" || echo "docs/trace.md lacks $key"
+done
+echo "== the program of docs/trace.md"
+sed -n '/^```c$/,/^```$/p' "$SRC/docs/trace.md" | sed '/^```/d' >program.c
+${CC:-cc} -I"$SRC/include" -o program program.c "$here/../libkiln.a" -lm -ldl -lpthread &&
+    ./program | sed 's/: .*//'
 echo "== names"
 mkdir 'a"b\c'
 cp k.kiln 'a"b\c/k.kiln'
