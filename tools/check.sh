@@ -168,6 +168,7 @@ tsan() { # what several threads do to the library, under ThreadSanitizer
         LD_LIBRARY_PATH="$O-tsan/tests/fakecuda" "$O-tsan/tests/device-check" --device $d \
             --part threads --turns 8 || rc=1
     done
+    each "$O-tsan/tests/unit/test_trace" || rc=1 # listeners of eight threads
     return $rc
 }
 
@@ -191,7 +192,7 @@ do_san() {
 }
 do_tsan() {
     group build-tsan build "$O-tsan" \
-        "$O-tsan/tests/device-check $O-tsan/tests/fakecuda/libcuda-fake.so" SAN=thread CFLAGS=-O1 \
+        "$O-tsan/tests/device-check $O-tsan/tests/unit/test_trace $O-tsan/tests/fakecuda/libcuda-fake.so" SAN=thread CFLAGS=-O1 \
         WERROR= && group tsan tsan
 }
 do_unit() { group unit each "$O"/tests/unit/*; }

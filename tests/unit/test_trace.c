@@ -267,15 +267,13 @@ static void *launches(void *arg)
     return NULL;
 }
 
-static void several_threads(void **state)
+static void eight_threads(kiln_context *c)
 {
-    enum { N = 4 };
+    enum { N = 8 };
     static struct worker w[N];
     pthread_t t[N];
-    kiln_context *c = interp();
-    (void)state;
     kiln_module *m = compile(c, add_text);
-    struct heard *h = listen(c, 0);
+    struct heard *h = listen(c, KILN_TRACE_WORKERS);
     for (int i = 0; i < N; i++) {
         fill(&w[i].d, 100 + i);
         w[i].k = kiln_module_kernel(m, "add");
@@ -292,6 +290,15 @@ static void several_threads(void **state)
     assert_int_equal(count(h, KILN_TRACE_KERNEL, KILN_TRACE_HOST), N * 20);
     kiln_module_free(m);
     kiln_context_free(c);
+}
+
+static void several_threads(void **state)
+{
+    char cache[100];
+    (void)state;
+    snprintf(cache, sizeof cache, "%s/cache", root);
+    eight_threads(interp());
+    eight_threads(cpu(NULL, cache));
 }
 
 static void wrong_use(void **state)
@@ -577,6 +584,75 @@ static void comes_and_goes(void **state)
     kiln_context_free(c);
 }
 
+/* Eight threads with streams of their own; half of them wait for all, so that one tells what others
+ * queue.  Everything is told once, by the id of its launch. */
+struct streamer {
+    kiln_context *c;
+    kiln_kernel *k;
+    struct on_device *v;
+    int number;
+};
+static void *on_own_stream(void *arg)
+{
+    struct streamer *w = arg;
+    kiln_stream *s;
+    if (kiln_stream_create(w->c, &s, NULL))
+        return arg;
+    for (int i = 0; i < 20; i++)
+        if (kiln_launch(w->k, s, w->v->d.arg, 3, NULL) ||
+            (i % 4 == 3 && (w->number % 2 ? kiln_sync(w->c, NULL) : kiln_stream_sync(s, NULL))))
+            return arg;
+    kiln_stream_free(s);
+    return NULL;
+}
+
+static void threads_and_streams(void **state)
+{
+    enum { N = 8 };
+    static struct streamer w[N];
+    static struct on_device v[N];
+    static size_t told[100000];
+    kiln_context *c = cuda();
+    kiln_diags *g = NULL;
+    pthread_t t[N];
+    (void)state;
+    kiln_module *m = compile(c, add_text);
+    for (int i = 0; i < N; i++)
+        to_device(c, &v[i], 200);
+    struct heard *h = listen(c, KILN_TRACE_DEVICE_TIMES);
+    for (int i = 0; i < N; i++) {
+        w[i] = (struct streamer){c, kiln_module_kernel(m, "add"), &v[i], i};
+        assert_int_equal(pthread_create(&t[i], NULL, on_own_stream, &w[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        void *bad;
+        pthread_join(t[i], &bad);
+        assert_null(bad);
+    }
+    OK(kiln_context_trace(c, 0, NULL, NULL, &g));
+    assert_int_equal(count(h, KILN_TRACE_LAUNCH, KILN_TRACE_HOST), N * 20);
+    assert_int_equal(count(h, KILN_TRACE_KERNEL, KILN_TRACE_DEVICE), N * 20);
+    nested(h);
+    memset(told, 0, sizeof told);
+    for (size_t i = 0; i < h->n; i++)
+        if (h->v[i].e.kind == KILN_TRACE_KERNEL && h->v[i].e.place == KILN_TRACE_DEVICE) {
+            assert_true(h->v[i].e.id < 100000 && h->v[i].e.stream >= 1 && h->v[i].e.stream <= N);
+            assert_int_equal(told[h->v[i].e.id]++, 0);
+        }
+    for (size_t i = 0; i < h->n; i++)
+        if (h->v[i].e.kind == KILN_TRACE_LAUNCH && h->v[i].e.phase == KILN_TRACE_END)
+            assert_int_equal(told[h->v[i].e.id], 1);
+    for (int i = 0; i < N; i++) {
+        from_device(&v[i]);
+        v[i].d.n[0] = 200;
+        right(&v[i].d);
+        drop_device(&v[i]);
+    }
+    kiln_module_free(m);
+    kiln_context_free(c);
+    assert_int_equal(hook.live(), 0);
+}
+
 int main(void)
 {
 #define CUDA_TEST(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
@@ -588,6 +664,7 @@ int main(void)
         CUDA_TEST(arrays_of_the_host),  CUDA_TEST(costs_nothing),
         CUDA_TEST(graphs),              CUDA_TEST(many),
         CUDA_TEST(driver_fails),        CUDA_TEST(comes_and_goes),
+        CUDA_TEST(threads_and_streams),
     };
     return cmocka_run_group_tests(tests, find_fake, teardown);
 }
