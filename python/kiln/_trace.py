@@ -98,6 +98,8 @@ class Trace:
                 return e.kind
             if e.kind == "launch":
                 return "launch " + e.name
+            if e.place == "worker":
+                return e.name + " (worker)"
             return e.name + " (call)" if e.place == "host" and e.id in calls else e.name
 
         for place in _PIDS:

@@ -9,7 +9,8 @@
  * Perfetto takes thread 0 of a process, and one with the number of the process, for its main
  * thread: it would lay two streams onto one track.  So only the main thread of the host has such a
  * number; streams count from 2000 and threads that run programs from 3000.  Perfetto also colours,
- * finds and sums spans by name, so a call of the host is not named like what it makes run. */
+ * finds and sums spans by name, so neither a call of the host nor the part of a thread is named like
+ * the kernel. */
 #include <stdlib.h>
 
 #include "cli/json.h"
@@ -133,7 +134,9 @@ static void put_span(struct kl_jsonwrite *w, const struct kl_tracer *t, const st
     put_named(w, category(r));
     kl_jsonwrite_strings(w, r->kind == KILN_TRACE_LAUNCH ? "launch " : "",
                          kind_is_name ? category(r) : r->name,
-                         called && r->kind != KILN_TRACE_LAUNCH ? " (call)" : "");
+                         called && r->kind != KILN_TRACE_LAUNCH ? " (call)"
+                         : r->place == KILN_TRACE_WORKER        ? " (worker)"
+                                                                : "");
     put_args(w, r);
     kl_jsonwrite_close(w, '}');
 }

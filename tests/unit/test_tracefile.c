@@ -86,18 +86,21 @@ static const char *thread_number(const json_t *e)
                                                                     : NULL;
 }
 
-/* What is found by its name is one thing: no call of the host is named like work. */
+/* What is found by its name is one thing: no call of the host, and no worker's part, is named like
+ * work. */
 static const char *called_like(const json_t *all, const json_t *e)
 {
     const json_t *o;
     size_t i;
-    if (strcmp(str(e, "cat"), "kernel") != 0 && json_integer_value(json_object_get(e, "pid")) != 2)
+    long long pid = json_integer_value(json_object_get(e, "pid"));
+    if (pid == 3 || (strcmp(str(e, "cat"), "kernel") != 0 && pid != 2))
         return NULL;
-    json_array_foreach(all, i, o)
-        if (strcmp(str(o, "ph"), "X") == 0 && strcmp(str(o, "cat"), "kernel") != 0 &&
-            json_integer_value(json_object_get(o, "pid")) == 1 &&
-            strcmp(str(o, "name"), str(e, "name")) == 0)
-            return "a call is named like what it makes run";
+    json_array_foreach(all, i, o) {
+        long long other = json_integer_value(json_object_get(o, "pid"));
+        if (strcmp(str(o, "ph"), "X") == 0 && strcmp(str(o, "name"), str(e, "name")) == 0 &&
+            (other == 3 || (other == 1 && strcmp(str(o, "cat"), "kernel") != 0)))
+            return "a call or a worker is named like what runs";
+    }
     return NULL;
 }
 
