@@ -32,11 +32,11 @@ static void no_words(void **state)
     (void)state;
     dumped(kl_json_number(0.1), "0.1");
     dumped(kl_json_number(-0.0), "-0.0");
-    dumped(kl_json_number(NAN), "null");
-    dumped(kl_json_number(-INFINITY), "null");
-    dumped(kl_json_above(INFINITY), "null");
+    dumped(kl_json_number((double)NAN), "null");
+    dumped(kl_json_number(-(double)INFINITY), "null");
+    dumped(kl_json_above((double)INFINITY), "null");
     dumped(kl_json_above(0), "null");
-    dumped(kl_json_above(NAN), "null");
+    dumped(kl_json_above((double)NAN), "null");
     dumped(kl_json_above(2.5), "2.5");
     dumped(kl_json_count(INT64_MAX), "9223372036854775807");
     dumped(kl_json_count(UINT64_MAX), "1.84467441e19");
@@ -45,7 +45,7 @@ static void no_words(void **state)
     dumped(kl_json_some(""), "null");
     dumped(kl_json_text("a\xff\"b"), "\"a?\\\"b\"");
     dumped(kl_json_text("\xc3\xa9"), "\"\xc3\xa9\"");
-    kl_json_set(o, "gone", json_real(NAN)); /* Jansson makes no such number */
+    kl_json_set(o, "gone", json_real((double)NAN)); /* Jansson makes no such number */
     assert_true(json_is_null(json_object_get(o, "gone")));
     json_decref(o);
     assert_null(kl_json_dump(NULL, 0));
@@ -101,7 +101,7 @@ static void reals(void **state)
         {0.1, 0, "0.1"},        {1.0 / 3, 0, "0.3333333333333333"},
         {5e-324, 0, "4.94065645841247e-324"},
         {1e22, 0, "1e+22"},     {123456789, 4, "1.235e+08"},
-        {NAN, 0, "null"},       {INFINITY, 4, "null"},
+        {(double)NAN, 0, "null"},       {(double)INFINITY, 4, "null"},
         {-0.0, 0, "-0"},        {0.1 + 0.2, 0, "0.30000000000000004"},
     };
     (void)state;
