@@ -3,8 +3,8 @@
  * Complete events ("X") for what began and ended, in microseconds with three decimals, so that
  * nothing is lost of nanoseconds and spans nest as they did; metadata ("M") for the names of
  * processes and threads; a flow ("s", "f") from each call of the host to what it made run on the
- * device.  Process 1 is the host with its threads, 2 the GPU with a thread for each stream, 3 the
- * threads of the library that ran programs.
+ * device; a counter ("C") of the bytes in buffers.  Process 1 is the host with its threads, 2 the GPU
+ * with a thread for each stream, 3 the threads of the library that ran programs.
  *
  * Perfetto takes thread 0 of a process, and one with the number of the process, for its main
  * thread: it would lay two streams onto one track.  So only the main thread of the host has such a
@@ -12,6 +12,7 @@
  * finds and sums spans by name, so neither a call of the host nor the part of a thread is named like
  * the kernel. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/json.h"
 #include "cli/trace.h"
@@ -190,6 +191,33 @@ static void put_end(struct kl_jsonwrite *w, const struct kl_tracer *t, const str
     kl_jsonwrite_close(w, '}');
 }
 
+/* ---- memory ---- */
+
+/* Bytes in buffers on the GPU, each time that they change.  Spans are in the order in which they
+ * began, and a buffer is there when its call ends. */
+static void put_memory(struct kl_jsonwrite *w, const struct kl_tracer *t)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct kl_traced *r = &t->v[i];
+        bool more = strcmp(r->name, "kiln_buffer_alloc") == 0;
+        if (r->kind != KILN_TRACE_MEMORY || r->status ||
+            (!more && strcmp(r->name, "kiln_buffer_free") != 0))
+            continue;
+        bytes = more ? bytes + r->bytes : bytes > r->bytes ? bytes - r->bytes : 0;
+        put_head(w, "C", GPU, GPU * APART);
+        put_us(w, "ts", (more ? r->end : r->begin) - origin(t));
+        kl_jsonwrite_key(w, "name");
+        kl_jsonwrite_string(w, "buffers");
+        kl_jsonwrite_key(w, "args");
+        kl_jsonwrite_open(w, '{');
+        kl_jsonwrite_key(w, "bytes");
+        kl_jsonwrite_count(w, bytes);
+        kl_jsonwrite_close(w, '}');
+        kl_jsonwrite_close(w, '}');
+    }
+}
+
 /* ---- names ---- */
 
 static void put_meta(struct kl_jsonwrite *w, unsigned pid, uint64_t tid, const char *what,
@@ -275,6 +303,8 @@ char *kl_tracer_json(const struct kl_tracer *t, size_t *n)
     put_names(&w, t);
     for (size_t i = 0; i < t->n; i++)
         put_span(&w, t, &t->v[i], called[i]);
+    if (npair) /* with a GPU */
+        put_memory(&w, t);
     for (size_t i = 0; i < npair; i++)
         put_end(&w, t, pair[i], i % 2 ? "f" : "s");
     kl_jsonwrite_line(&w);

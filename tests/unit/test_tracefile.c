@@ -104,6 +104,19 @@ static const char *called_like(const json_t *all, const json_t *e)
     return NULL;
 }
 
+/* Buffers: some bytes at a time that does not go back, in the end none if all were freed. */
+static const char *counter(long long *last, const json_t *e)
+{
+    const json_t *bytes = json_object_get(json_object_get(e, "args"), "bytes");
+    long long ts = ns(e, "ts"), before = *last;
+    *last = ts;
+    return strcmp(str(e, "name"), "buffers") != 0 || !json_is_integer(bytes) ||
+                   json_integer_value(bytes) < 0 || json_object_size(json_object_get(e, "args")) != 1
+               ? "a counter that counts nothing"
+           : ts < 0 || ts < before ? "a counter goes back in time"
+                                   : NULL;
+}
+
 /* Each end of a flow lies at the beginning of a span of its track; both are there, once. */
 static const char *flow(const json_t *all, const json_t *e)
 {
@@ -131,6 +144,7 @@ static const char *wrong(const json_t *root)
     static struct tracks t;
     const json_t *all = json_object_get(root, "traceEvents"), *e;
     const char *why = NULL;
+    long long counted = 0;
     size_t i;
     t.n = 0;
     if (!json_is_array(all))
@@ -148,6 +162,8 @@ static const char *wrong(const json_t *root)
             why = (why = span(&t, e)) ? why : called_like(all, e);
         else if (strcmp(ph, "s") == 0 || strcmp(ph, "f") == 0)
             why = flow(all, e);
+        else if (strcmp(ph, "C") == 0)
+            why = counter(&counted, e);
         else if (strcmp(ph, "M") != 0)
             why = "an unknown kind of event";
         else if (strcmp(str(e, "name"), "thread_name") == 0)
@@ -299,6 +315,61 @@ static void tracks(void **state)
     }
     assert_int_equal(n, 11);
     assert_int_equal(count(root, "X", "source", 1), 1);
+    json_decref(root);
+    kl_tracer_free(&t);
+}
+
+/* How many bytes lie in buffers, after each call that changes it. */
+static void buffers(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t bytes;
+        kiln_status status;
+    } call[] = {{"kiln_buffer_alloc", 1000, KILN_OK},
+                {"kiln_buffer_alloc", 1 << 30, KILN_E_NOMEM},
+                {"kiln_host_alloc", 77, KILN_OK},
+                {"kiln_buffer_alloc", 24, KILN_OK},
+                {"kiln_buffer_free", 1000, KILN_OK},
+                {"kiln_buffer_free", 24, KILN_OK}};
+    static const long long want[][2] = {{6, 1000}, {36, 1024}, {40, 24}, {50, 0}};
+    struct kl_tracer t;
+    const json_t *e;
+    size_t i, n = 0;
+    (void)state;
+    kl_tracer_init(&t);
+    t.thread = 7;
+    t.begin = 0;
+    t.end = 100;
+    for (uint64_t k = 0; k < 6; k++) {
+        kiln_trace_event m = {.size = sizeof m,
+                              .kind = KILN_TRACE_MEMORY,
+                              .phase = KILN_TRACE_END,
+                              .place = KILN_TRACE_HOST,
+                              .name = call[k].name,
+                              .detail = "",
+                              .begin_ns = 10 * k,
+                              .end_ns = 10 * k + 6,
+                              .thread = 7,
+                              .bytes = call[k].bytes,
+                              .status = call[k].status};
+        kl_tracer_hear(&t, &m);
+    }
+    tell(&t, KILN_TRACE_LAUNCH, KILN_TRACE_HOST, 7, "k", 70, 72, 1);
+    tell(&t, KILN_TRACE_KERNEL, KILN_TRACE_DEVICE, 0, "k", 75, 80, 1);
+    kl_tracer_order(&t);
+    json_t *root = load(&t);
+    if (wrong(root))
+        fail_msg("%s", wrong(root));
+    json_array_foreach(json_object_get(root, "traceEvents"), i, e)
+        if (strcmp(str(e, "ph"), "C") == 0) {
+            assert_true(n < 4);
+            assert_int_equal(ns(e, "ts"), want[n][0]);
+            assert_int_equal(json_integer_value(json_object_get(json_object_get(e, "args"), "bytes")),
+                             want[n][1]);
+            n++;
+        }
+    assert_int_equal(n, 4);
     json_decref(root);
     kl_tracer_free(&t);
 }
@@ -531,6 +602,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hostile_names),   cmocka_unit_test(nothing_happened),
         cmocka_unit_test(the_table),       cmocka_unit_test(tracks),
         cmocka_unit_test(shapes_and_names), cmocka_unit_test(sums),
+        cmocka_unit_test(buffers),
     };
     if (argc > 1)
         return check_file(argv[1]);
