@@ -146,6 +146,8 @@ static uint64_t describe(const struct kl_item *it, bool bound, char *text)
         else if (a->kind == KILN_ARG_TYPE)
             put(text, &n, "%s", kiln_dtype_name(a->u.type));
     }
+    if (n + 1 == KL_TRACE_DETAIL) /* it may go on */
+        memcpy(text + n - 3, "...", 3);
     return bytes;
 }
 

@@ -301,6 +301,42 @@ static void several_threads(void **state)
     eight_threads(cpu(NULL, cache));
 }
 
+/* The text of a launch with more arguments than it has room for says that it goes on. */
+static void many_arguments(void **state)
+{
+    enum { N = 12 };
+    static char text[2000], name[N][40];
+    size_t n = 0;
+    float y[4] = {0};
+    const int64_t four[1] = {4};
+    kiln_arg arg[N + 1] = {{.name = "y",
+                            .kind = KILN_ARG_TENSOR,
+                            .u.tensor = {.data = y, .dtype = KILN_F32, .ndim = 1, .shape = four}}};
+    kiln_context *c = interp();
+    kiln_diags *g = NULL;
+    (void)state;
+    n += (size_t)snprintf(text, sizeof text, "kernel k(f32 y[4]");
+    for (int i = 0; i < N; i++) {
+        snprintf(name[i], sizeof name[i], "a_number_with_a_long_name_%d", i);
+        n += (size_t)snprintf(text + n, sizeof text - n, ", f32 %s", name[i]);
+        arg[i + 1] = (kiln_arg){.name = name[i], .kind = KILN_ARG_FLOAT, .u.f = i};
+    }
+    n += (size_t)snprintf(text + n, sizeof text - n, ") grid(1)\n{\n    y[0] = 0");
+    for (int i = 0; i < N; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " + %s", name[i]);
+    snprintf(text + n, sizeof text - n, ";\n}\n");
+    kiln_module *m = compile(c, text);
+    struct heard *h = listen(c, 0);
+    OK(kiln_launch(kiln_module_kernel(m, "k"), NULL, arg, N + 1, &g));
+    assert_true(y[0] == 66);
+    const char *detail = nth(h, KILN_TRACE_KERNEL, KILN_TRACE_END, KILN_TRACE_HOST, 0)->detail;
+    assert_int_equal(strlen(detail), KL_TRACE_DETAIL - 1);
+    assert_string_equal(detail + KL_TRACE_DETAIL - 4, "...");
+    assert_memory_equal(detail, "y=4:f32 a_number_with_a_long_name_0=0 ", 38);
+    kiln_module_free(m);
+    kiln_context_free(c);
+}
+
 static void wrong_use(void **state)
 {
     kiln_context *c = interp();
@@ -660,6 +696,7 @@ int main(void)
         cmocka_unit_test(interpreter),  cmocka_unit_test(processor),
         cmocka_unit_test(executor),     cmocka_unit_test(host_copies_and_graphs),
         cmocka_unit_test(several_threads), cmocka_unit_test(wrong_use),
+        cmocka_unit_test(many_arguments),
         cmocka_unit_test(clocks_together), CUDA_TEST(device_times),
         CUDA_TEST(arrays_of_the_host),  CUDA_TEST(costs_nothing),
         CUDA_TEST(graphs),              CUDA_TEST(many),
