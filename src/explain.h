@@ -57,6 +57,7 @@ typedef struct kl_explained {
     kl_ptxinfo info;
     bool no_swizzle;
     bool v16, i32;           /* facts of the launch */
+    uint32_t tuned_line;     /* of the entry of the module's tune file that fits; 0: none */
     int64_t grid[3];
     uint64_t programs, ctas;
     kl_explain_const *constant;
@@ -126,6 +127,14 @@ typedef struct kl_tile_holders {
         cta[KL_TILE_SIDE][KL_TILE_SIDE];
 } kl_tile_holders;
 
+/* The first access of warp 0 to shared memory.  Lanes go together in groups: 32 of 4 bytes, 16 of 8,
+ * 8 of 16; each group takes as many wavefronts as the busiest bank has words that it wants. */
+enum { KL_TILE_GROUPS = 4, KL_TILE_BANKS = 32 };
+typedef struct kl_tile_request {
+    uint32_t bytes, groups, waves, ideal; /* bytes: of a lane */
+    uint8_t words[KL_TILE_GROUPS][KL_TILE_BANKS];
+} kl_tile_request;
+
 /* A change of layout through shared memory, in one of the ways to place elements. */
 typedef struct kl_tile_banks {
     bool possible, chosen;
@@ -134,6 +143,7 @@ typedef struct kl_tile_banks {
     uint64_t store, load;  /* wavefronts of one execution, all warps */
     uint32_t word[KL_TILE_SIDE][KL_TILE_SIDE]; /* 4-byte word that the element begins in */
     uint8_t first[KL_TILE_SIDE][KL_TILE_SIDE]; /* 1: by the first store of warp 0; 2: first load */
+    kl_tile_request st, ld;
 } kl_tile_banks;
 
 typedef struct kl_tile_exchange {

@@ -26,6 +26,8 @@ struct kl_rep_input {
 struct kl_rep_kernel {
     json_t *j;
     char *source, *ptx, *c; /* NULL: not known */
+    unsigned tuned_line;    /* of the entry of the tune file that it takes; 0: of none */
+    const char *tuned;      /* the name of that file; lies in the inputs */
     json_t *tiles;          /* pictures: {"holders": [...], "exchanges": [...]}, or NULL */
 };
 
@@ -42,6 +44,8 @@ enum { KL_REP_MOST = 1000000 };
 
 /* Add a file; its schema says what it is. */
 bool kl_rep_read(struct kl_rep *r, const char *path, struct kl_msg *m);
+/* A file of tuned constants, once only: its name among the inputs, or NULL. */
+const char *kl_rep_read_tune(struct kl_rep *r, const char *path, struct kl_msg *m);
 /* The same with the text at hand, which has a NUL behind it. */
 bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, struct kl_msg *m);
 /* Explain FILE[:KERNEL] with the values of o, and add its kernels with all that belongs to them. */
@@ -52,7 +56,8 @@ void kl_rep_free(struct kl_rep *r);
 
 /* ---- parts of the page: each in report_NAME.c ---- */
 
-void kl_rep_kernels(FILE *f, const struct kl_rep *r);   /* the table; in report_page.c */
+void kl_rep_kernels(FILE *f, const struct kl_rep *r);   /* the first screen; in report_page.c */
+void kl_rep_verdict(FILE *f, const struct kl_rep *r, size_t i);
 unsigned kl_rep_roofs(FILE *f, const struct kl_rep *r); /* how many */
 void kl_rep_bench(FILE *f, const struct kl_rep_input *in, const char *id);
 void kl_rep_sweeps(FILE *f, const json_t *root, const char *id);
@@ -63,6 +68,14 @@ void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
 void kl_rep_ladder(FILE *f, const json_t *k, const char *id);
 void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id);
 
+/* "memory", "compute", or "": not known. */
+const char *kl_rep_bound(const json_t *kernel);
+/* The floor at the rate `from`, in µs, and the rate; NAN: there is none. */
+double kl_rep_floor(const json_t *kernel, const char *from, double *gbs);
+/* Bytes of the sectors that all requests ask for; NAN: not known. */
+double kl_rep_sector_bytes(const json_t *kernel);
+/* A text below a note: what to do and what it brings stand out. */
+void kl_rep_advice(FILE *f, const char *text);
 /* The row of a benchmark that timed this kernel on that many bytes; device: how its name begins. */
 const json_t *kl_rep_row(const struct kl_rep *r, const json_t *kernel, const char *device);
 
@@ -108,7 +121,7 @@ struct kl_axis {
 };
 
 /* Boxes of texts that are there already: a new one looks for a free place. */
-enum { KL_PLOT_BOXES = 128 };
+enum { KL_PLOT_BOXES = 512 };
 struct kl_plot {
     FILE *f;
     struct kl_axis x, y;
@@ -125,9 +138,17 @@ double kl_plot_x(const struct kl_plot *p, double v);
 double kl_plot_y(const struct kl_plot *p, double v);
 void kl_plot_line(struct kl_plot *p, const double *x, const double *y, size_t n, int series,
                   bool dashed);
+void kl_plot_whisker(struct kl_plot *p, double x, double lo, double hi, int series);
 /* A mark; shapes follow the series, so that colour is not needed to tell them apart. */
 void kl_plot_mark(struct kl_plot *p, double x, double y, int series, bool hollow, const char *tip);
+void kl_plot_reserve(struct kl_plot *p, double x, double y); /* a mark will stand there */
 void kl_plot_label(struct kl_plot *p, double x, double y, int series, const char *text);
+/* A text along a line, above or below it.  false: there is no place. */
+bool kl_plot_along(struct kl_plot *p, double x0, double y0, double x1, double y1, bool above,
+                   const char *text);
+/* The name of a line that ends at (x, y), in the right margin at height `at`. */
+void kl_plot_end_name(struct kl_plot *p, double x, double y, double at, int series,
+                      const char *text);
 /* Keep labels away from a line that runs between two points. */
 void kl_plot_avoid(struct kl_plot *p, double x0, double y0, double x1, double y1);
 void kl_plot_end(struct kl_plot *p);

@@ -1,5 +1,6 @@
 /* report_check.c - findings of `kiln check` and constants of `kiln tune` on the page. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/report.h"
@@ -10,7 +11,7 @@ static void finding(FILE *f, const json_t *d)
     size_t i;
     const char *severity = kl_jstr(d, "severity");
     bool quiet = json_is_true(json_object_get(d, "suppressed"));
-    kl_html(f, "<li><b class=\"%s\">%s %s</b> %s%s",
+    kl_html(f, "<li><b class=\"%s\">%s %s</b> <b>%s</b>%s",
             quiet                            ? "dim"
             : strcmp(severity, "error") == 0 ? "bad"
                                              : "warn",
@@ -29,9 +30,11 @@ static void check(FILE *f, const json_t *j)
     const json_t *list = json_object_get(j, "diagnostics"), *o;
     size_t i, n = json_array_size(list);
     bool clean = strcmp(kl_jstr(j, "status"), "clean") == 0;
-    kl_html(f, "<p><b>%s</b>%s%s: <span class=\"%s\">%s</span>, %u diagnostic%s",
-            kl_jstr(j, "file"), *kl_jstr(j, "kernel") ? ", kernel " : "", kl_jstr(j, "kernel"),
-            clean ? "good" : "bad", kl_jstr(j, "status"), (unsigned)n, n == 1 ? "" : "s");
+    kl_html(f, "<p><b>%s</b>%s%s: <b class=\"%s\">%s</b>", kl_jstr(j, "file"),
+            *kl_jstr(j, "kernel") ? ", kernel " : "", kl_jstr(j, "kernel"), clean ? "good" : "bad",
+            kl_jstr(j, "status"));
+    if (n)
+        kl_html(f, ", %u diagnostic%s", (unsigned)n, n == 1 ? "" : "s");
     const char *device = kl_jstr(j, "device");
     if (*device)
         kl_html(f, "; on %s", strcmp(device, "sim") ? "the interpreter" : "the PTX executor");
@@ -42,7 +45,7 @@ static void check(FILE *f, const json_t *j)
     fputs(".</p>\n", f);
     if (!n)
         return;
-    fputs("<ul class=\"plain\">\n", f);
+    fputs("<ul class=\"todo\">\n", f);
     json_array_foreach (list, i, o)
         finding(f, o);
     fputs("</ul>\n", f);
@@ -67,26 +70,73 @@ void kl_rep_check(FILE *f, const struct kl_rep *r)
     fputs("</section>\n", f);
 }
 
-/* Paragraphs of a tune file: every key that its lines have. */
+/* ---- tuned constants ---- */
+
+/* "0.2513 default 0.3127" as times and their ratio. */
+static void times(FILE *f, const char *ms)
+{
+    char *end, a[32];
+    double v = strtod(ms, &end), other = (double)NAN;
+    if (strncmp(end, " default ", 9) == 0)
+        other = strtod(end + 9, NULL);
+    if (end == ms || !(v > 0 && v < 1e9)) {
+        kl_html(f, "<td class=\"n dim\">–</td><td class=\"n dim\">–</td><td class=\"n dim\">–</td>");
+        return;
+    }
+    kl_html(f, "<td class=\"n\">%s</td>", kl_rep_ms(v, a));
+    kl_html(f, "<td class=\"n\">%s</td>", kl_rep_ms(other, a));
+    kl_html_num(f, other < 1e9 ? other / v : (double)NAN, "×");
+}
+
+/* Kernels of the page that take the entry. */
+static unsigned users(FILE *f, const struct kl_rep *r, const char *name, long long line)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < r->nk; i++) {
+        const struct kl_rep_kernel *k = &r->k[i];
+        if (!k->tuned || k->tuned_line != line || strcmp(k->tuned, name) != 0)
+            continue;
+        if (f)
+            kl_html(f, "%s<a href=\"#k%u\">%s</a>", n ? ", " : "", (unsigned)i + 1,
+                    kl_jstr(k->j, "kernel"));
+        n++;
+    }
+    return n;
+}
+
+static void tuned_rows(FILE *f, const struct kl_rep *r, const struct kl_rep_input *in)
+{
+    static const char *const keys[] = {"device", "when", "use"};
+    const json_t *o;
+    size_t k;
+    json_array_foreach (in->root, k, o) {
+        long long line = kl_jint(o, "line");
+        bool used = users(NULL, r, in->name, line) > 0;
+        kl_html(f, "<tr class=\"%s\"><th scope=\"row\">%s</th>", used ? "hot" : "",
+                kl_jstr(o, "kernel"));
+        for (size_t c = 0; c < 3; c++)
+            kl_html(f, "<td>%s</td>", *kl_jstr(o, keys[c]) ? kl_jstr(o, keys[c]) : "any");
+        times(f, kl_jstr(o, "ms"));
+        fputs(used ? "<td><b class=\"good\">used by</b> " : "<td>", f);
+        users(f, r, in->name, line);
+        kl_html(f, "</td><td class=\"dim\">%s:%lld</td></tr>\n", in->name, line);
+    }
+}
+
+/* Entries of tune files, with those marked that the kernels of the page take. */
 void kl_rep_tune(FILE *f, const struct kl_rep *r)
 {
-    static const char *const keys[] = {"device", "when", "use", "ms"};
     if (!any(r, KL_REP_TUNE))
         return;
-    fputs("<section id=\"tune\"><h2>Tuned</h2>\n", f);
-    kl_table_begin(f, "", "Tuned constants", "kernel|device|shapes and types|chosen|ms");
-    for (size_t i = 0; i < r->nin; i++) {
-        const json_t *o;
-        size_t k;
-        if (r->in[i].kind != KL_REP_TUNE)
-            continue;
-        json_array_foreach (r->in[i].root, k, o) {
-            kl_html(f, "<tr><th scope=\"row\">%s</th>", kl_jstr(o, "kernel"));
-            for (size_t c = 0; c < 4; c++)
-                kl_html(f, "<td>%s</td>", kl_jstr(o, keys[c]));
-            fputs("</tr>\n", f);
-        }
-    }
+    fputs("<section id=\"tune\"><h2>Tuned</h2>\n<p class=\"dim\">Constants that kiln tune found. Of the "
+          "entries that fit a launch (kernel, device, types, classes of sizes) the last one is "
+          "taken; it counts where the launch gives no value.</p>\n",
+          f);
+    kl_table_begin(f, "", "Tuned constants",
+                   "kernel|device|shapes and types|chosen|#time|#default|#faster|on this page|entry");
+    for (size_t i = 0; i < r->nin; i++)
+        if (r->in[i].kind == KL_REP_TUNE)
+            tuned_rows(f, r, &r->in[i]);
     kl_table_end(f);
     fputs("</section>\n", f);
 }

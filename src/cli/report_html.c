@@ -111,8 +111,8 @@ void kl_table_begin(FILE *f, const char *cls, const char *label, const char *col
 {
     kl_html(f,
             "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\"><table "
-            "class=\"%s\"><thead><tr>",
-            label, cls);
+            "class=\"%s\"><caption>%s</caption><thead><tr>",
+            label, cls, label);
     for (const char *s = columns; *s; s += *s == '|') {
         bool number = *s == '#';
         size_t n = strcspn(s += number, "|");

@@ -23,10 +23,15 @@ static char *compact(const char *s)
     return out;
 }
 
+static const char *base(const char *name) /* folders are nobody's business */
+{
+    return strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+}
+
 static struct kl_rep_input *add(struct kl_rep *r, enum kl_report_kind kind, const char *name,
                                 char *raw, json_t *root)
 {
-    name = strrchr(name, '/') ? strrchr(name, '/') + 1 : name; /* folders are nobody's business */
+    name = base(name);
     r->in = kl_xgrow(r->in, sizeof *r->in, r->nin);
     struct kl_rep_input *in = &r->in[r->nin++];
     *in = (struct kl_rep_input){kind, kl_xstrndup(name, strlen(name)), raw, root};
@@ -35,7 +40,7 @@ static struct kl_rep_input *add(struct kl_rep *r, enum kl_report_kind kind, cons
 
 /* ---- tuned constants: `kiln-tune 1`, then paragraphs of KEY WORDS that begin with kernel ---- */
 
-static void set_line(json_t *list, const char *s, size_t n)
+static void set_line(json_t *list, const char *s, size_t n, unsigned number)
 {
     size_t k = strcspn(s, " \t\n"), to = n;
     k = k < n ? k : n;
@@ -47,7 +52,7 @@ static void set_line(json_t *list, const char *s, size_t n)
     while (to > (size_t)(v - s) && strchr(" \t\r", s[to - 1]))
         to--;
     if (strcmp(key, "kernel") == 0)
-        json_array_append_new(list, json_object());
+        json_array_append_new(list, json_pack("{s:i}", "line", (int)number));
     json_t *o = json_array_get(list, json_array_size(list) - 1);
     char *value = kl_xstrndup(v, to - (size_t)(v - s));
     json_t *text = json_string(value);
@@ -64,7 +69,7 @@ static bool read_tune(struct kl_rep *r, const char *name, const char *text, stru
                       "%s:1: it is of version `%.*s`, and only kiln-tune 1 is known", name,
                       (int)(v < 20 ? v : 20), text + 10);
     json_t *list = json_array();
-    while (*s) {
+    for (unsigned number = 2; *s; number++) {
         s += *s == '\n';
         size_t n = strcspn(s, "\n"), skip = strspn(s, " \t\r");
         skip = skip < n ? skip : n;
@@ -73,13 +78,20 @@ static bool read_tune(struct kl_rep *r, const char *name, const char *text, stru
                 json_decref(list);
                 return kl_msg(m, KL_RC_USAGE, "%s: a line before the first `kernel`", name);
             }
-            set_line(list, s + skip, n - skip);
+            set_line(list, s + skip, n - skip, number);
         }
         s += n;
     }
-    char *raw = json_dumps(list, JSON_COMPACT);
-    add(r, KL_REP_TUNE, name, kl_xprintf("%s", raw ? raw : "[]"), list);
-    free(raw);
+    char *dumped = json_dumps(list, JSON_COMPACT), *raw = kl_xprintf("%s", dumped ? dumped : "[]");
+    free(dumped);
+    for (size_t i = 0; i < r->nin; i++)
+        if (r->in[i].kind == KL_REP_TUNE && strcmp(r->in[i].name, base(name)) == 0 &&
+            strcmp(r->in[i].raw, raw) == 0) { /* given, and beside a source as well */
+            free(raw);
+            json_decref(list);
+            return true;
+        }
+    add(r, KL_REP_TUNE, name, raw, list);
     return true;
 }
 
@@ -160,6 +172,17 @@ bool kl_rep_read(struct kl_rep *r, const char *path, struct kl_msg *m)
     bool ok = kl_rep_add(r, path, text, n, m);
     free(text);
     return ok;
+}
+
+const char *kl_rep_read_tune(struct kl_rep *r, const char *path, struct kl_msg *m)
+{
+    if (!kl_rep_read(r, path, m))
+        return NULL;
+    for (size_t i = r->nin; i-- > 0;)
+        if (r->in[i].kind == KL_REP_TUNE && strcmp(r->in[i].name, base(path)) == 0)
+            return r->in[i].name;
+    kl_msg(m, KL_RC_USAGE, "%s: it does not begin with `kiln-tune 1`", path);
+    return NULL;
 }
 
 void kl_rep_free(struct kl_rep *r)

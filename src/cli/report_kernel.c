@@ -80,7 +80,10 @@ static void registers(FILE *f, const json_t *k)
     if (*from) {
         figure(f, "registers a thread", kl_jnum(r, "registers"), "", from);
         double spill = kl_jnum(r, "spill_store_bytes") + kl_jnum(r, "spill_load_bytes");
-        figure(f, "spilled a thread", spill, " B", from);
+        if (spill > 0)
+            figure(f, "spilled a thread", spill, " B stored and loaded", "");
+        else
+            pair(f, "spilled", "nothing", "");
     } else {
         pair(f, "registers", "unknown", kl_jstr(r, "why"));
     }
@@ -98,39 +101,101 @@ static void floors(FILE *f, const json_t *k)
     }
 }
 
-static void card(FILE *f, const struct kl_rep *r, const json_t *k)
+static void group(FILE *f, const char *name)
 {
-    const json_t *g = json_object_get(k, "gpu"), *m = json_object_get(k, "model"), *row;
+    kl_html(f, "<div><h3>%s</h3><dl>\n", name);
+}
+
+static void end_group(FILE *f)
+{
+    fputs("</dl></div>\n", f);
+}
+
+static void launch(FILE *f, const json_t *k)
+{
+    const json_t *g = json_object_get(k, "gpu"), *grid = json_object_get(k, "grid"), *o;
     char text[200], a[32];
-    fputs("<dl class=\"card\">\n", f);
+    size_t i, n = 0;
+    group(f, "Launch");
     snprintf(text, sizeof text, "%s × %lld threads", kl_rep_num(kl_jnum(k, "blocks"), a),
              kl_jint(k, "threads"));
     pair(f, "blocks", text, "");
+    text[0] = 0;
+    json_array_foreach (grid, i, o)
+        if (n < 120 && (!i || json_integer_value(o) != 1))
+            n += (size_t)snprintf(text + n, 40, "%s%lld", i ? " × " : "",
+                                  (long long)json_integer_value(o));
+    if (n)
+        pair(f, "grid of programs", text, "");
+    if (kl_jint(k, "cluster") > 1)
+        figure(f, "blocks a cluster", kl_jnum(k, "cluster"), "", "");
     if (json_is_object(g)) {
-        snprintf(text, sizeof text, "%.60s, %lld SMs", kl_jstr(g, "name"), kl_jint(g, "sms"));
+        snprintf(text, sizeof text, "%.60s, %lld multiprocessors", kl_jstr(g, "name"),
+                 kl_jint(g, "sms"));
         pair(f, "GPU", text, kl_jstr(g, "label"));
     }
-    bytes(f, "must move", kl_jnum(k, "moved_bytes"), "each byte once");
-    figure(f, "work", kl_jnum(k, "flop") * 1e-6, " MFLOP", "");
-    figure(f, "intensity", kl_jnum(k, "intensity"), " FLOP/B", "");
-    const char *bound = kl_jstr(json_object_get(k, "roofline"), "bound");
+    snprintf(text, sizeof text, "%.40s, PTX %.20s", kl_jstr(k, "arch"), kl_jstr(k, "ptx"));
+    pair(f, "target", text, "");
+    end_group(f);
+}
+
+static void traffic(FILE *f, const json_t *k)
+{
+    double moved = kl_jnum(k, "moved_bytes"), asked = kl_rep_sector_bytes(k);
+    char text[64], a[32];
+    group(f, "Traffic and work");
+    bytes(f, "must move", moved, "each byte once");
+    if (asked > 0 && moved > 0) {
+        snprintf(text, sizeof text, "in sectors, before caches: %s×", kl_rep_num(asked / moved, a));
+        bytes(f, "asked for", asked, text);
+    }
+    figure(f, "as separate passes", kl_jnum(kl_jat(k, "model", "passes"), "ratio"), "× the bytes",
+           "traffic, not speed");
+    if (kl_jnum(k, "flop") > 0) {
+        figure(f, "work", kl_jnum(k, "flop") * 1e-6, " MFLOP", "");
+        figure(f, "intensity", kl_jnum(k, "intensity"), " FLOP/B", "");
+    } else {
+        pair(f, "work", "no floating-point arithmetic", "");
+    }
+    end_group(f);
+}
+
+static void limits(FILE *f, const struct kl_rep *r, const json_t *k)
+{
+    const json_t *row = kl_rep_row(r, k, "cuda");
+    double peak = kl_jnum(json_object_get(k, "roofline"), "attainable_tflops");
+    char a[32], b[32], from[64];
+    const char *bound = kl_rep_bound(k);
+    group(f, "Limits");
     if (*bound)
         pair(f, "bound by", bound, "");
-    figure(f, "as separate passes", kl_jnum(json_object_get(m, "passes"), "ratio"), "× the bytes",
-           "traffic, not speed");
     floors(f, k);
-    row = kl_rep_row(r, k, "cuda");
+    if (peak > 0 && kl_jnum(k, "flop") > 0 && strcmp(bound, "compute") == 0) {
+        snprintf(from, sizeof from, "at %s TFLOP/s", kl_rep_num(peak, b));
+        pair(f, "floor, arithmetic", kl_rep_ms(kl_jnum(k, "flop") / peak * 1e-9, a), from);
+    }
     if (row) {
         double ms = kl_jnum(json_object_get(row, "cold"), "median");
         pair(f, "measured, cold", kl_rep_ms(ms, a), kl_jstr(row, "device"));
     }
+    end_group(f);
+}
+
+static void card(FILE *f, const struct kl_rep *r, const json_t *k)
+{
+    fputs("<div class=\"card\">\n", f);
+    launch(f, k);
+    traffic(f, k);
+    limits(f, r, k);
+    group(f, "Resources and occupancy");
     registers(f, k);
     bytes(f, "shared memory a block",
           kl_jnum(json_object_get(k, "shared"), "static_bytes") +
               kl_jnum(json_object_get(k, "shared"), "dynamic_bytes"),
           "");
     occupancy(f, k);
-    fputs("</dl>\n", f);
+    end_group(f);
+    fputs("</div>\n", f);
 }
 
 /* ---- arrays ---- */
@@ -238,16 +303,17 @@ static void constants(FILE *f, const json_t *k)
     const json_t *facts = json_object_get(k, "facts");
     json_t *o;
     const char *name;
-    kl_html(f, "<p class=\"dim\">%s:%lld, %s, PTX %s", kl_jstr(k, "file"), kl_jint(k, "line"),
-            kl_jstr(k, "arch"), kl_jstr(k, "ptx"));
+    kl_html(f, "<p class=\"dim\">%s:%lld", kl_jstr(k, "file"), kl_jint(k, "line"));
     json_object_foreach (json_object_get(k, "constants"), name, o)
         kl_html(f, ", %s = %s", name, json_string_value(o));
     if (json_is_true(json_object_get(facts, "v16")))
-        fputs(", multiples of 16 bytes", f);
+        fputs("; rows and starts are multiples of 16 bytes", f);
     if (json_is_true(json_object_get(facts, "i32")))
-        fputs(", 32-bit offsets", f);
+        fputs("; offsets have 32 bits", f);
+    if (json_is_false(json_object_get(k, "swizzle")))
+        fputs("; <span class=\"warn\">compiled with --no-swizzle</span>", f);
     if (json_is_false(kl_jat(k, "model", "exact")))
-        fputs(", <span class=\"warn\">not exact</span>", f);
+        fputs("; <span class=\"warn\">not exact</span>: some of it depends on data", f);
     fputs("</p>\n", f);
 }
 

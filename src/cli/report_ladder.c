@@ -5,7 +5,7 @@
 #include "cli/report.h"
 
 struct kind {
-    const char *key, *title, *label;
+    const char *key, *title, *label, *unit_name;
     double unit; /* of the axis */
 };
 
@@ -56,6 +56,22 @@ static void steps(struct kl_plot *p, const json_t *rungs, const struct kind *t, 
         kl_plot_avoid(p, x, y, kl_plot_x(p, fmin(p->x.hi, (kl_jnum(o, "to") + 1) / t->unit)), y);
     }
     fputs("\"/>\n", p->f);
+    json_array_foreach (rungs, i, o) { /* how many blocks, where there is room */
+        double y = kl_plot_y(p, share_of(o, warps, most));
+        double x = kl_plot_x(p, fmax(p->x.lo, kl_jnum(o, "from") / t->unit));
+        double to = kl_plot_x(p, fmin(p->x.hi, (kl_jnum(o, "to") + 1) / t->unit));
+        bool word = to - x > 60;
+        if (to - x < (kl_jint(o, "blocks") > 9 ? 16 : 9))
+            continue;
+        kl_html(p->f, "<text class=\"tick m\" x=\"%.1f\" y=\"%.1f\">%lld%s</text>", (x + to) / 2,
+                y - 4, kl_jint(o, "blocks"),
+                !word                        ? ""
+                : kl_jint(o, "blocks") == 1 ? " block"
+                                             : " blocks");
+        kl_plot_avoid(p, (x + to) / 2 - (word ? 24 : 5), y - 8, (x + to) / 2 + (word ? 24 : 5),
+                      y - 8);
+    }
+    fputs("\n", p->f);
 }
 
 static void table(FILE *f, const json_t *rungs, const struct kind *t, double warps, double most)
@@ -82,20 +98,30 @@ static void draw(FILE *f, const json_t *k, const struct kind *t, const json_t *r
     double warps = kl_jnum(k, "warps"), most = kl_jnum(occ, "warps_most"), now = now_at(k, t);
     double hi = kl_jnum(json_array_get(rungs, json_array_size(rungs) - 1), "to") / t->unit;
     char chart[64], tip[120], a[32], b[32];
-    struct kl_plot p = {.w = 360, .h = 200, .left = 40, .right = 14, .top = 22, .bottom = 36};
+    static const double percent[] = {0, 25, 50, 75, 100};
+    double at[9];
+    struct kl_plot p = {.w = 375, .h = 220, .left = 40, .right = 14, .top = 32, .bottom = 36};
     if (!sound(rungs, warps, most))
         return;
+    for (int i = 0; i < 9; i++)
+        at[i] = 32 * i;
     p.x = (struct kl_axis){0, hi, false, t->label, NULL, 0};
-    p.y = (struct kl_axis){0, 100, false, "occupancy, %", NULL, 0};
+    if (hi >= 128 && hi < 288) {
+        p.x.at = at;
+        p.x.n = 1 + (size_t)((hi + 1) / 32);
+        p.x.hi = fmax(hi, at[p.x.n - 1]);
+    }
+    p.y = (struct kl_axis){0, 100, false, "occupancy, %", percent, 5};
     snprintf(chart, sizeof chart, "%s-%s", id, t->key);
     kl_html(f, "<figure><figcaption>%s</figcaption>\n", t->title);
     kl_plot_begin(&p, f, chart, t->title,
-                  "Steps: how much of a multiprocessor's warps fit. The mark is the kernel. The "
+                  "Steps: how much of a multiprocessor's warps fit, and in how many blocks. The mark is "
+                  "the kernel. The "
                   "figures stand in the table behind the chart.");
     steps(&p, rungs, t, warps, most);
     double share = kl_jnum(occ, "share") * 100;
     if (now >= 0 && now < 1e9 && share >= 0 && share <= 100) {
-        snprintf(tip, sizeof tip, "now: %s, %s%%", kl_rep_num(now / t->unit, a),
+        snprintf(tip, sizeof tip, "now %s%s: %s%%", kl_rep_num(now / t->unit, a), t->unit_name,
                  kl_rep_num(share, b));
         kl_plot_mark(&p, now / t->unit, share, 1, false, tip);
         kl_plot_label(&p, kl_plot_x(&p, now / t->unit), kl_plot_y(&p, share), 1, tip);
@@ -113,16 +139,26 @@ static void threads(FILE *f, const json_t *k, const json_t *rungs)
     size_t i;
     if (!sound(rungs, 1, most))
         return;
-    fputs("<figure><figcaption>Occupancy over threads a block, all else the same</figcaption>\n",
+    fputs("<figure><figcaption>Occupancy over threads a block</figcaption>\n",
           f);
-    kl_table_begin(f, "", "Occupancy over threads", "#threads|#blocks|#occupancy");
+    kl_table_begin(f, "", "Occupancy over threads", "#threads|#blocks|#occupancy|the kernel");
     json_array_foreach (rungs, i, o) {
-        double t = kl_jnum(o, "to"), warps = ceil(t / 32);
-        kl_html(f,
-                "<tr class=\"%s\"><th scope=\"row\" class=\"n\">%lld</th><td "
-                "class=\"n\">%lld</td><td class=\"n\">%.1f%%</td></tr>\n",
-                t == kl_jnum(k, "threads") ? "hot" : "", kl_jint(o, "to"), kl_jint(o, "blocks"),
-                share_of(o, warps, most));
+        double from = kl_jnum(o, "from"), to = kl_jnum(o, "to"), now = kl_jnum(k, "threads");
+        bool is = now >= from && now <= to, none = kl_jint(o, "blocks") < 1;
+        kl_html(f, "<tr class=\"%s\"><th scope=\"row\" class=\"n\">", is ? "hot" : "");
+        if (from < to)
+            kl_html(f, "%lld to ", kl_jint(o, "from"));
+        kl_html(f, "%lld</th><td class=\"n\">%lld</td><td class=\"n\">", kl_jint(o, "to"),
+                kl_jint(o, "blocks"));
+        if (from < to && !none)
+            kl_html(f, "%.1f%% to ", share_of(o, ceil(from / 32), most));
+        kl_html(f, "%.1f%%</td><td class=\"dim\">", share_of(o, ceil(to / 32), most));
+        if (is)
+            kl_html(f, "%lld threads: %.1f%%", kl_jint(k, "threads"),
+                    share_of(o, ceil(now / 32), most));
+        else if (none)
+            fputs("does not fit", f);
+        fputs("</td></tr>\n", f);
     }
     kl_table_end(f);
     fputs("</figure>\n", f);
@@ -131,12 +167,16 @@ static void threads(FILE *f, const json_t *k, const json_t *rungs)
 void kl_rep_ladder(FILE *f, const json_t *k, const char *id)
 {
     static const struct kind kinds[] = {
-        {"registers", "Occupancy over registers a thread", "registers a thread", 1},
-        {"shared", "Occupancy over shared memory a block", "shared memory a block, KiB", 1024}};
+        {"registers", "Occupancy over registers a thread", "registers a thread", "", 1},
+        {"shared", "Occupancy over shared memory a block", "shared memory a block, KiB", " KiB",
+         1024}};
     const json_t *l = json_object_get(k, "ladder");
     if (!json_is_object(l) || !json_is_object(json_object_get(k, "occupancy")))
         return;
-    fputs("<h3>Occupancy</h3>\n<div class=\"row\">\n", f);
+    fputs("<h3>Occupancy</h3>\n<p class=\"dim\">How many blocks fit on a multiprocessor, and the share "
+          "of its warps that they are: what would change it, all else the same. The mark is the "
+          "kernel as it is.</p>\n<div class=\"row three\">\n",
+          f);
     for (size_t i = 0; i < 2; i++)
         if (json_array_size(json_object_get(l, kinds[i].key)))
             draw(f, k, &kinds[i], json_object_get(l, kinds[i].key), id);

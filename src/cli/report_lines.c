@@ -9,8 +9,9 @@
 struct view {
     FILE *f;
     const json_t *k, *lines, *notes;
-    const char *file;
-    const char *source; /* NULL: only lines that the report quotes are known */
+    const char *file, *id; /* id of the kernel's section */
+    const char *source;    /* NULL: only lines that the report quotes are known */
+    bool *shown;           /* notes: each once */
 };
 
 static bool in_file(const struct view *v, const json_t *o)
@@ -91,15 +92,24 @@ static void cells(const struct view *v, const json_t *l)
         fputs("<td></td>", v->f);
 }
 
-static void note(FILE *f, const json_t *d)
+static void note(const struct view *v, size_t number)
 {
-    const json_t *o;
+    FILE *f = v->f;
+    const json_t *d = json_array_get(v->notes, number), *o;
     size_t i;
-    kl_html(f, "<tr class=\"note\"><td colspan=\"6\"><p><b class=\"%s\">%s</b> %s</p>",
-            strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn", kl_jstr(d, "code"),
-            kl_jstr(d, "text"));
-    json_array_foreach (json_object_get(d, "notes"), i, o)
-        kl_html(f, "<p>%s</p>", kl_jstr(o, "text"));
+    if (v->shown[number])
+        return;
+    v->shown[number] = true;
+    kl_html(f,
+            "<tr class=\"note\" id=\"%s-n%u\"><td colspan=\"6\"><p><b class=\"%s\">%s</b> "
+            "<b>%s</b></p>",
+            v->id, (unsigned)number, strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn",
+            kl_jstr(d, "code"), kl_jstr(d, "text"));
+    json_array_foreach (json_object_get(d, "notes"), i, o) {
+        fputs("<p>", f);
+        kl_rep_advice(f, kl_jstr(o, "text"));
+        fputs("</p>", f);
+    }
     o = json_object_get(d, "fix");
     if (json_is_object(o))
         kl_html(f, "<p>fix: <code>%s</code></p>", kl_jstr(o, "text"));
@@ -114,7 +124,7 @@ static void notes_at(const struct view *v, const char *file, long long line)
     json_array_foreach (v->notes, i, o) {
         const json_t *p = json_object_get(o, "place");
         if (kl_jint(p, "line") == line && strcmp(kl_jstr(p, "file"), file) == 0)
-            note(v->f, o);
+            note(v, i);
     }
 }
 
@@ -131,13 +141,47 @@ static void measured(const struct view *v, const char *file, long long line)
     fputs("<td></td><td class=\"src dim\">counted by the PTX executor</td></tr>\n", v->f);
 }
 
+/* The text of a line: comments in grey, and what notes point at underlined. */
+static void text(const struct view *v, const char *file, long long line, const char *s, size_t n)
+{
+    enum { POINTED = 1, COMMENT = 2 };
+    static const char *const cls[] = {"", "at", "dim", "at dim"};
+    unsigned char *look = kl_xalloc(n + 1), *at = look;
+    const json_t *o;
+    size_t i;
+    memset(look, 0, n + 1);
+    json_array_foreach (v->notes, i, o) {
+        const json_t *p = json_object_get(o, "place");
+        long long from = kl_jint(p, "column"), to = kl_jint(p, "end_column");
+        if (kl_jint(p, "line") == line && strcmp(kl_jstr(p, "file"), file) == 0)
+            for (long long c = from < 1 ? 1 : from; c < to && c <= (long long)n; c++)
+                look[c - 1] |= POINTED;
+    }
+    for (i = 0; i + 1 < n && !(s[i] == '/' && s[i + 1] == '/'); i++)
+        continue;
+    for (i = i + 1 < n ? i : n; i < n; i++)
+        look[i] |= COMMENT;
+    for (i = 1; i < n; i++) /* characters stay whole */
+        if (((unsigned char)s[i] & 0xc0) == 0x80)
+            look[i] = look[i - 1];
+    for (size_t k; n > 0; s += k, at += k, n -= k) {
+        for (k = 1; k < n && at[k] == at[0]; k++)
+            continue;
+        if (at[0])
+            kl_html(v->f, "<span class=\"%s\">", cls[at[0]]);
+        kl_html_text(v->f, s, k);
+        fputs(at[0] ? "</span>" : "", v->f);
+    }
+    free(look);
+}
+
 static void row(const struct view *v, const char *file, long long line, const char *s, size_t n,
                 const json_t *l)
 {
     kl_html(v->f, "<tr class=\"%s\"><th scope=\"row\" class=\"n\">%lld</th>", l ? "hot" : "", line);
     cells(v, l);
     fputs("<td class=\"src\">", v->f);
-    kl_html_text(v->f, s, n);
+    text(v, file, line, s, n);
     fputs("</td></tr>\n", v->f);
     if (l)
         measured(v, file, line);
@@ -223,24 +267,6 @@ static void other_files(const struct view *v)
     }
 }
 
-/* Notes that no row above has shown. */
-static void without_line(const struct view *v)
-{
-    const json_t *o;
-    size_t i;
-    json_array_foreach (v->notes, i, o) {
-        const json_t *p = json_object_get(o, "place");
-        bool shown = json_is_object(p) && in_file(v, p);
-        const json_t *l;
-        size_t k;
-        json_array_foreach (v->lines, k, l)
-            shown |= json_is_object(p) && !strcmp(kl_jstr(l, "file"), kl_jstr(p, "file")) &&
-                     kl_jnum(l, "line") == kl_jnum(p, "line");
-        if (!shown)
-            note(v->f, o);
-    }
-}
-
 void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
 {
     struct view v = {.f = f,
@@ -248,11 +274,15 @@ void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
                      .lines = kl_jat(k->j, "model", "lines"),
                      .notes = json_object_get(k->j, "notes"),
                      .file = kl_jstr(k->j, "file"),
+                     .id = id,
                      .source = k->source};
     size_t n = json_array_size(v.notes);
+    v.shown = kl_xalloc(n + 1);
+    memset(v.shown, 0, n + 1);
     kl_html(f,
-            "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">%u note%s. Sectors of 32 bytes a "
-            "request and wavefronts a request, as they are / at best; bytes asked for.%s</p>\n",
+            "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">%u note%s. Each figure is of one "
+            "request, the access of a warp: as it is / at best. Loads and stores: sectors of 32 "
+            "bytes; shared memory: wavefronts. Bytes: all that the lines ask for.%s</p>\n",
             id, (unsigned)n, n == 1 ? "" : "s",
             k->source ? "" : " The source is not in the report: lines that it quotes.");
     kl_table_begin(f, "code", "Annotated source", "#line|#loads|#stores|#shared|#bytes|source");
@@ -261,6 +291,8 @@ void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
     else
         from_quotes(&v);
     other_files(&v);
-    without_line(&v);
+    for (size_t i = 0; i < n; i++) /* those that no row has shown */
+        note(&v, i);
     kl_table_end(f);
+    free(v.shown);
 }

@@ -59,10 +59,28 @@ static void devices(FILE *f, const struct kl_rep *r)
     }
 }
 
+/* Names of the kernels; of one kernel with its GPU. */
+static void title_of(const struct kl_rep *r, char *buf, size_t size)
+{
+    size_t n = 0, shown = 0;
+    if (r->title || !r->nk) {
+        snprintf(buf, size, "%s", r->title ? r->title : "Kernel report");
+        return;
+    }
+    for (size_t i = 0; i < r->nk && shown < 4; i++, shown++)
+        n += (size_t)snprintf(buf + n, size - n, "%s%.60s", i ? ", " : "",
+                              kl_jstr(r->k[i].j, "kernel"));
+    const char *gpu = kl_jstr(json_object_get(r->k[0].j, "gpu"), "name");
+    if (shown < r->nk)
+        snprintf(buf + n, size - n, " and %u more", (unsigned)(r->nk - shown));
+    else if (r->nk == 1 && *gpu)
+        snprintf(buf + n, size - n, " on %.60s", gpu);
+}
+
 static void head(FILE *f, const struct kl_rep *r)
 {
-    char buf[32];
-    const char *title = r->title ? r->title : "Kernel report";
+    char buf[32], title[1024];
+    title_of(r, title, sizeof title);
     kl_html(f,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -73,7 +91,7 @@ static void head(FILE *f, const struct kl_rep *r)
         fputs(kl_report_css[i], f);
     kl_html(f,
             "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n"
-            "<header>\n<h1>%s</h1>\n<dl class=\"card\">\n",
+            "<header>\n<h1>%s</h1>\n<dl class=\"meta\">\n",
             title);
     kl_html(f, "<div><dt>kiln</dt><dd>%s <small>build %s</small></dd></div>\n", version(buf),
             kiln_build_id());
@@ -108,15 +126,7 @@ static void contents(FILE *f, const struct kl_rep *r)
           f);
 }
 
-static double floor_us(const json_t *k, const char *from)
-{
-    const json_t *o;
-    size_t i;
-    json_array_foreach (json_object_get(k, "floors"), i, o)
-        if (strcmp(kl_jstr(o, "from"), from) == 0)
-            return kl_jnum(o, "us");
-    return (double)NAN;
-}
+/* ---- the first screen ---- */
 
 static void ms_cell(FILE *f, double us)
 {
@@ -124,21 +134,27 @@ static void ms_cell(FILE *f, double us)
     kl_html(f, "<td class=\"n\">%s</td>", kl_rep_ms(us / 1000, buf));
 }
 
-static void kernel_row(FILE *f, const struct kl_rep *r, size_t i)
+static double measured_us(const struct kl_rep *r, const json_t *k)
 {
-    const json_t *k = r->k[i].j, *g = json_object_get(k, "gpu"), *row = kl_rep_row(r, k, "cuda");
+    return kl_jnum(json_object_get(kl_rep_row(r, k, "cuda"), "cold"), "median") * 1000;
+}
+
+static void kernel_row(FILE *f, const struct kl_rep *r, size_t i, bool times)
+{
+    const json_t *k = r->k[i].j, *g = json_object_get(k, "gpu");
     size_t notes = json_array_size(json_object_get(k, "notes"));
-    double us = kl_jnum(json_object_get(row, "cold"), "median") * 1000;
+    double gbs;
     kl_html(f, "<tr><th scope=\"row\"><a href=\"#k%u\">%s</a></th><td>%s</td><td>%s</td>",
             (unsigned)i + 1, kl_jstr(k, "kernel"), kl_jstr(g, "name"), kl_jstr(k, "arch"));
     kl_html_num(f, kl_jnum(k, "blocks"), "");
     kl_html_num(f, kl_jnum(k, "threads"), "");
     kl_html_num(f, kl_jnum(k, "moved_bytes") / 1048576, " MiB");
     kl_html_num(f, kl_jnum(k, "intensity"), "");
-    kl_html(f, "<td>%s</td>", kl_jstr(json_object_get(k, "roofline"), "bound"));
-    ms_cell(f, floor_us(k, kl_jstr(g, "label")));
-    ms_cell(f, floor_us(k, "measured copy"));
-    ms_cell(f, us);
+    kl_html(f, "<td>%s</td>", kl_rep_bound(k));
+    ms_cell(f, kl_rep_floor(k, kl_jstr(g, "label"), &gbs));
+    ms_cell(f, kl_rep_floor(k, "measured copy", &gbs));
+    if (times)
+        ms_cell(f, measured_us(r, k));
     kl_html_num(f, kl_jnum(json_object_get(k, "registers"), "registers"), "");
     kl_html_share(f, kl_jnum(json_object_get(k, "occupancy"), "share"));
     kl_html(f, "<td class=\"n\"><span class=\"%s\">%u</span></td></tr>\n", notes ? "warn" : "dim",
@@ -147,20 +163,29 @@ static void kernel_row(FILE *f, const struct kl_rep *r, size_t i)
 
 void kl_rep_kernels(FILE *f, const struct kl_rep *r)
 {
-    static const char columns[] =
-        "kernel|GPU|target|#blocks|#threads|#must move|#FLOP/B|bound|#floor, memory|#floor, "
-        "copy|#measured|#registers|#occupancy|#notes";
+    bool times = false;
     if (!r->nk)
         return;
-    fputs("<section id=\"kernels\"><h2>Kernels</h2>\n", f);
-    kl_table_begin(f, "", "Kernels", columns);
+    fputs("<section id=\"kernels\"><h2>Kernels</h2>\n<ul class=\"verdict\">\n", f);
+    for (size_t i = 0; i < r->nk; i++) {
+        times |= measured_us(r, r->k[i].j) > 0;
+        kl_rep_verdict(f, r, i);
+    }
+    fputs("</ul>\n", f);
+    kl_table_begin(f, "", "Kernels",
+                   times ? "kernel|GPU|target|#blocks|#threads|#must move|#FLOP/B|bound|#floor, "
+                           "memory|#floor, copy|#measured|#registers|#occupancy|#notes"
+                         : "kernel|GPU|target|#blocks|#threads|#must move|#FLOP/B|bound|#floor, "
+                           "memory|#floor, copy|#registers|#occupancy|#notes");
     for (size_t i = 0; i < r->nk; i++)
-        kernel_row(f, r, i);
+        kernel_row(f, r, i, times);
     kl_table_end(f);
-    fputs("<p class=\"dim\">Floors: bytes that must move at the datasheet's rate, and at that of a "
-          "copy measured on such a GPU. Measured: the cold median of a row of a benchmark that "
-          "moves the same bytes on a GPU.</p></section>\n",
-          f);
+    kl_html(f,
+            "<p class=\"dim\">Floors: the bytes that must move, at the datasheet's rate and at that "
+            "of a copy measured on such a GPU.%s</p></section>\n",
+            times ? " Measured: the cold median of a row of a benchmark that moves the same bytes "
+                    "on a GPU."
+                  : "");
 }
 
 static void data(FILE *f, const struct kl_rep *r)
@@ -190,7 +215,8 @@ static void page(FILE *f, const struct kl_rep *r)
     kl_rep_kernels(f, r);
     fputs("<section id=\"roofline\"><h2>Roofline</h2>\n<div class=\"row\">\n", f);
     if (!kl_rep_roofs(f, r))
-        fputs("<p class=\"dim\">No kernel here has arithmetic on tiles whose rate is known.</p>",
+        fputs("<p class=\"dim\">No kernel here has floating-point operations whose number is "
+              "known, so that none has a place between bytes and operations.</p>",
               f);
     fputs("</div></section>\n", f);
     for (size_t i = 0; i < r->nin; i++)

@@ -5,11 +5,12 @@
 
 #include "cli/report.h"
 
-enum { DOTS = 64, LINES = 8, NAME = 160 };
+enum { DOTS = 64, LINES = 8, SERIES = 6, LABELS = 10, NAME = 160 };
 
 struct dot {
     double x, y;
     bool measured;
+    unsigned series; /* dots of one implementation look alike */
     char name[NAME];
 };
 struct line { /* y = gbs * x, or y = flat; in GB/s, GFLOP/s */
@@ -22,9 +23,30 @@ struct roof {
     unsigned ndot, left_out;
     struct line line[LINES];
     unsigned nline;
+    char series[SERIES][NAME];
+    unsigned nseries;
+    double unit; /* of the axis, in GFLOP/s */
 };
 
-static void add_dot(struct roof *r, double x, double y, bool measured, const char *name)
+/* softmax/f32 of a benchmark and softmax of the model are one series. */
+static unsigned series_of(struct roof *r, const char *kernel)
+{
+    size_t n = strcspn(kernel, "/");
+    unsigned i = 0;
+    n = n < NAME ? n : NAME - 1;
+    while (i < r->nseries && (strncmp(r->series[i], kernel, n) != 0 || r->series[i][n]))
+        i++;
+    if (i == SERIES)
+        return SERIES - 1;
+    if (i == r->nseries) {
+        snprintf(r->series[i], NAME, "%.*s", (int)n, kernel);
+        r->nseries++;
+    }
+    return i;
+}
+
+static void add_dot(struct roof *r, double x, double y, bool measured, const char *kernel,
+                    const char *shape)
 {
     if (!kl_rep_drawable(x) || !kl_rep_drawable(y))
         return;
@@ -33,8 +55,8 @@ static void add_dot(struct roof *r, double x, double y, bool measured, const cha
         return;
     }
     struct dot *d = &r->dot[r->ndot++];
-    *d = (struct dot){.x = x, .y = y, .measured = measured};
-    snprintf(d->name, NAME, "%s", name);
+    *d = (struct dot){.x = x, .y = y, .measured = measured, .series = series_of(r, kernel)};
+    snprintf(d->name, NAME, "%.90s%s%.60s", kernel, *shape ? " " : "", shape);
 }
 
 static void add_line(struct roof *r, double gbs, double flat, const char *what, const char *label)
@@ -98,19 +120,18 @@ static void measured(struct roof *out, const struct kl_rep *r, const json_t *roo
     size_t i;
     json_array_foreach (json_object_get(root, "rows"), i, o) {
         double flops = flops_of(r, o), bytes = kl_jnum(o, "bytes"), gbs = kl_jnum(o, "gbs");
-        char name[NAME];
         if (strcmp(kl_jstr(o, "device"), device) != 0 || !(bytes > 0))
             continue;
-        snprintf(name, sizeof name, "%s %s", kl_jstr(o, "kernel"), kl_jstr(o, "shape"));
-        add_dot(out, flops / bytes, gbs * flops / bytes, true, name);
+        add_dot(out, flops / bytes, gbs * flops / bytes, true, kl_jstr(o, "kernel"),
+                kl_jstr(o, "shape"));
     }
 }
 
 /* ---- the picture ---- */
 
-static double line_at(const struct line *l, double x)
+static double line_at(const struct roof *r, const struct line *l, double x)
 {
-    return l->gbs > 0 ? l->gbs * x : l->flat;
+    return (l->gbs > 0 ? l->gbs * x : l->flat) / r->unit;
 }
 
 /* The highest ceiling by arithmetic and by memory: where lines end. */
@@ -123,7 +144,7 @@ static void limits(const struct roof *r, double *flat, double *gbs)
     }
 }
 
-static void ranges(struct kl_plot *p, const struct roof *r)
+static void ranges(struct kl_plot *p, struct roof *r)
 {
     double flat, gbs, x0 = (double)INFINITY, x1 = 0, y0 = (double)INFINITY, y1 = 0;
     limits(r, &flat, &gbs);
@@ -140,43 +161,89 @@ static void ranges(struct kl_plot *p, const struct roof *r)
     y1 = fmax(y1, flat > 0 ? flat : gbs * x1);
     y0 = fmin(y0, gbs > 0 ? gbs * x0 : y0);
     p->x = (struct kl_axis){x0, x1, true, "FLOP a byte that must move", NULL, 0};
-    p->y = (struct kl_axis){pow(10, floor(log10(y0))), y1 * 1.8, true, "GFLOP/s", NULL, 0};
+    r->unit = y1 > 5e4 ? 1000 : 1;
+    p->y = (struct kl_axis){pow(10, floor(log10(y0))) / r->unit,
+                            y1 * 1.8 / r->unit,
+                            true,
+                            r->unit > 1 ? "TFLOP/s" : "GFLOP/s",
+                            NULL,
+                            0};
+}
+
+/* The ends of a ceiling, on the page. */
+static void ends_of(const struct kl_plot *p, const struct roof *r, const struct line *l,
+                    double x[2], double y[2])
+{
+    double flat, gbs;
+    limits(r, &flat, &gbs);
+    x[0] = p->x.lo;
+    x[1] = p->x.hi;
+    if (l->gbs > 0 && flat > 0)
+        x[1] = fmin(x[1], flat / l->gbs);
+    if (l->gbs > 0) {
+        x[0] = fmax(x[0], p->y.lo * r->unit / l->gbs);
+        x[1] = fmin(x[1], p->y.hi * r->unit / l->gbs);
+    } else if (gbs > 0) {
+        x[0] = fmax(x[0], l->flat / gbs);
+    }
+    y[0] = line_at(r, l, x[0]);
+    y[1] = line_at(r, l, x[1]);
+}
+
+/* The name along the line, without where it is from: the line says it, and the list behind the chart. */
+static bool ceiling_name(struct kl_plot *p, const struct roof *r, const struct line *l, bool below)
+{
+    double x[2], y[2];
+    char name[NAME];
+    ends_of(p, r, l, x, y);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(l->name, "("), l->name);
+    double px[2] = {kl_plot_x(p, x[0]), kl_plot_x(p, x[1])};
+    double py[2] = {kl_plot_y(p, y[0]), kl_plot_y(p, y[1])};
+    for (unsigned side = 0; side < 2; side++)
+        if (kl_plot_along(p, px[0], py[0], px[1], py[1], below == side, name))
+            return true;
+    return false;
 }
 
 static void ceilings(struct kl_plot *p, const struct roof *r)
 {
-    double flat, gbs;
+    double x[2], y[2], flat, gbs;
+    bool named[LINES] = {false};
     limits(r, &flat, &gbs);
     for (unsigned i = 0; i < r->nline; i++) {
-        const struct line *l = &r->line[i];
-        double x[2] = {p->x.lo, p->x.hi}, y[2];
-        if (l->gbs > 0 && flat > 0)
-            x[1] = fmin(x[1], flat / l->gbs);
-        if (l->gbs > 0) {
-            x[0] = fmax(x[0], p->y.lo / l->gbs);
-            x[1] = fmin(x[1], p->y.hi / l->gbs);
-        } else if (gbs > 0) {
-            x[0] = fmax(x[0], l->flat / gbs);
+        ends_of(p, r, &r->line[i], x, y);
+        kl_plot_line(p, x, y, 2, 9, strstr(r->line[i].name, "measured") != NULL);
+    }
+    for (unsigned slanted = 0; slanted < 2; slanted++) {
+        for (unsigned i = 0; i < r->nline; i++)
+            if ((r->line[i].gbs > 0) == slanted)
+                named[i] = ceiling_name(p, r, &r->line[i], slanted && r->line[i].gbs < gbs);
+        for (unsigned i = 0; i < r->nline; i++) {
+            ends_of(p, r, &r->line[i], x, y);
+            if ((r->line[i].gbs > 0) == slanted)
+                kl_plot_avoid(p, kl_plot_x(p, x[0]), kl_plot_y(p, y[0]), kl_plot_x(p, x[1]),
+                              kl_plot_y(p, y[1]));
         }
-        y[0] = line_at(l, x[0]);
-        y[1] = line_at(l, x[1]);
-        kl_plot_line(p, x, y, 2, 9, strstr(l->name, "measured") != NULL);
-        kl_plot_avoid(p, kl_plot_x(p, x[0]), kl_plot_y(p, y[0]), kl_plot_x(p, x[1]),
-                      kl_plot_y(p, y[1]));
+    }
+    for (unsigned i = 0; i < r->nline; i++) {
+        ends_of(p, r, &r->line[i], x, y);
+        if (!named[i])
+            kl_plot_label(p, kl_plot_x(p, x[1]) - 4, kl_plot_y(p, y[1]), 9, r->line[i].name);
     }
 }
 
-static void ceiling_names(struct kl_plot *p, const struct roof *r)
+/* All points where there are few, else the highest of each series. */
+static void dot_names(struct kl_plot *p, const struct roof *r)
 {
-    double flat, gbs;
-    limits(r, &flat, &gbs);
-    for (unsigned i = 0; i < r->nline; i++) {
-        const struct line *l = &r->line[i];
-        double end = l->gbs > 0 && flat > 0 ? flat / l->gbs : p->x.hi, x;
-        end = l->gbs > 0 ? fmin(end, p->y.hi / l->gbs) : end;
-        x = l->gbs > 0 ? pow(10, (log10(p->x.lo) * (2 + i) + log10(end) * 3) / (5.0 + i))
-                       : pow(10, log10(end) - 0.05);
-        kl_plot_label(p, kl_plot_x(p, x), kl_plot_y(p, line_at(l, x)), 9, l->name);
+    for (unsigned i = 0; i < r->ndot; i++) {
+        const struct dot *d = &r->dot[i];
+        bool named = true;
+        for (unsigned k = 0; k < r->ndot && r->ndot > LABELS; k++)
+            named &= r->dot[k].series != d->series || r->dot[k].measured != d->measured ||
+                     r->dot[k].y < d->y || (r->dot[k].y <= d->y && k >= i);
+        if (named)
+            kl_plot_label(p, kl_plot_x(p, d->x), kl_plot_y(p, d->y / r->unit), (int)d->series,
+                          d->name);
     }
 }
 
@@ -197,9 +264,28 @@ static void table(FILE *f, const struct roof *r)
     fputs("</ul></details>\n", f);
 }
 
-static void draw(FILE *f, const struct roof *r, unsigned *number)
+/* What there is of hollow and filled marks and of lines. */
+static void key(FILE *f, const struct roof *r)
 {
-    struct kl_plot p = {.w = 580, .h = 340, .left = 58, .right = 20, .top = 20, .bottom = 38};
+    bool filled = false, hollow = false, dashed = false, full = false;
+    for (unsigned i = 0; i < r->ndot; i++) {
+        filled |= r->dot[i].measured;
+        hollow |= !r->dot[i].measured;
+    }
+    for (unsigned i = 0; i < r->nline; i++) {
+        bool measured = strstr(r->line[i].name, "measured") != NULL;
+        dashed |= measured;
+        full |= !measured;
+    }
+    kl_html(f, "<p class=\"dim key\">%s%s%s%s Shape and colour: the kernel.</p>\n",
+            hollow ? "Hollow: the most that the model allows. " : "",
+            filled ? "Filled: measured, cold. " : "", full ? "Full lines: datasheet. " : "",
+            dashed ? "Dashed: measured." : "");
+}
+
+static void draw(FILE *f, struct roof *r, unsigned *number)
+{
+    struct kl_plot p = {.w = 580, .h = 340, .left = 52, .right = 20, .top = 20, .bottom = 38};
     char id[32];
     if (!r->ndot || !r->nline)
         return;
@@ -210,22 +296,20 @@ static void draw(FILE *f, const struct roof *r, unsigned *number)
         &p, f, id, r->title,
         "Operations a second over operations a byte, both on logarithmic scales. Slanted lines are "
         "memory, level ones arithmetic. The figures stand in the table behind the chart.");
+    for (unsigned i = 0; i < r->ndot; i++)
+        kl_plot_reserve(&p, r->dot[i].x, r->dot[i].y / r->unit);
     ceilings(&p, r);
     for (unsigned i = 0; i < r->ndot; i++) {
         char tip[NAME + 80], a[32], b[32];
         snprintf(tip, sizeof tip, "%s: %s FLOP/B, %s GFLOP/s (%s)", r->dot[i].name,
                  kl_rep_num(r->dot[i].x, a), kl_rep_num(r->dot[i].y, b),
                  r->dot[i].measured ? "measured" : "model: at most");
-        kl_plot_mark(&p, r->dot[i].x, r->dot[i].y, 0, !r->dot[i].measured, tip);
+        kl_plot_mark(&p, r->dot[i].x, r->dot[i].y / r->unit, (int)r->dot[i].series,
+                     !r->dot[i].measured, tip);
     }
-    for (unsigned i = 0; i < r->ndot; i++)
-        kl_plot_label(&p, kl_plot_x(&p, r->dot[i].x), kl_plot_y(&p, r->dot[i].y), 0,
-                      r->dot[i].name);
-    ceiling_names(&p, r);
+    dot_names(&p, r);
     kl_plot_end(&p);
-    fputs("<p class=\"dim key\">Hollow: the most that the model allows (datasheet). Filled: "
-          "measured. Dashed ceilings are measured.</p>\n",
-          f);
+    key(f, r);
     table(f, r);
     if (r->left_out)
         kl_html(f, "<p class=\"dim\">%u more points are left out.</p>", r->left_out);
@@ -268,7 +352,7 @@ static void gpu_roof(FILE *f, const struct kl_rep *r, size_t first, unsigned *nu
         if (gpu_of(r, i) && strcmp(kl_jstr(gpu_of(r, i), "name"), gpu) == 0)
             add_dot(&out, kl_jnum(j, "intensity"),
                     kl_jnum(json_object_get(j, "roofline"), "attainable_tflops") * 1000, false,
-                    kl_jstr(j, "kernel"));
+                    kl_jstr(j, "kernel"), "");
     }
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH)

@@ -2,6 +2,7 @@
  * text, PTX, C, and pictures of tiles. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/explain_cmd.h"
 #include "cli/json.h"
@@ -56,6 +57,22 @@ static json_t *holders(const kl_tile_holders *h)
     return j;
 }
 
+static json_t *request(const kl_tile_request *q)
+{
+    json_t *j = json_object(), *groups = json_array();
+    json_object_set_new(j, "bytes", json_integer(q->bytes));
+    json_object_set_new(j, "waves", json_integer(q->waves));
+    json_object_set_new(j, "ideal", json_integer(q->ideal));
+    for (uint32_t g = 0; g < q->groups; g++) {
+        json_t *row = json_array();
+        for (uint32_t b = 0; b < KL_TILE_BANKS; b++)
+            json_array_append_new(row, json_integer(q->words[g][b]));
+        json_array_append_new(groups, row);
+    }
+    json_object_set_new(j, "groups", groups);
+    return j;
+}
+
 static json_t *way_of(const kl_tile_exchange *x, const kl_tile_banks *b)
 {
     json_t *j = json_object();
@@ -64,6 +81,8 @@ static json_t *way_of(const kl_tile_exchange *x, const kl_tile_banks *b)
     json_object_set_new(j, "bytes", json_integer(b->bytes));
     json_object_set_new(j, "store", json_integer((json_int_t)b->store));
     json_object_set_new(j, "load", json_integer((json_int_t)b->load));
+    json_object_set_new(j, "first_store", request(&b->st));
+    json_object_set_new(j, "first_load", request(&b->ld));
     json_object_set_new(j, "word", grid(&x->corner, b->word, NULL));
     json_object_set_new(j, "first", grid(&x->corner, NULL, b->first));
     return j;
@@ -104,6 +123,7 @@ static json_t *tiles(kl_explained *e)
 struct taking {
     struct kl_rep *r;
     json_t *list;
+    char *path; /* of the source */
 };
 
 /* The C of the CPU; NULL where this launch has none. */
@@ -126,7 +146,10 @@ static int take(void *user, struct kl_session *s, const struct kl_args *args, kl
     struct kl_rep *r = t->r;
     json_t *j = kl_explain_json(e, notes);
     r->k = kl_xgrow(r->k, sizeof *r->k, r->nk);
+    free(t->path);
+    t->path = kl_xprintf("%s", s->path);
     r->k[r->nk++] = (struct kl_rep_kernel){.j = j,
+                                           .tuned_line = e->tuned_line,
                                            .source = kl_xstrndup(s->text, s->len),
                                            .ptx = kl_xstrndup(e->ptx, e->nptx),
                                            .c = c_text(s, args),
@@ -135,20 +158,41 @@ static int take(void *user, struct kl_session *s, const struct kl_args *args, kl
     return 0;
 }
 
+/* The constants beside the source, of which its kernels from number `first` on took some. */
+static int tuned(struct kl_rep *r, const struct kl_opts *o, const char *source, size_t first)
+{
+    struct kl_msg m;
+    char *path = kl_xprintf("%s.tune", source);
+    int rc = 0;
+    if (!kl_opt_given(o, KL_OPT_no_tune) && !access(path, F_OK)) {
+        const char *name = kl_rep_read_tune(r, path, &m);
+        rc = name ? 0 : kl_fail(m.rc, "%s", m.text);
+        for (size_t i = first; i < r->nk && name; i++)
+            r->k[i].tuned = r->k[i].tuned_line ? name : NULL;
+    }
+    free(path);
+    return rc;
+}
+
 int kl_rep_source(struct kl_rep *r, const struct kl_opts *o)
 {
-    struct taking t = {r, json_array()};
+    struct taking t = {r, json_array(), NULL};
+    size_t first = r->nk;
     int rc = kl_explain_source(o, take, &t);
     json_t *root = json_pack("{s:s, s:O}", "schema", "kiln.explain/1", "kernels", t.list);
     json_decref(t.list);
     char *raw = root ? json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
     if (!raw) {
         json_decref(root);
+        free(t.path);
         return rc ? rc : kl_fail(KL_RC_ENV, "out of memory");
     }
     r->in = kl_xgrow(r->in, sizeof *r->in, r->nin);
     r->in[r->nin++] = (struct kl_rep_input){KL_REP_EXPLAIN, kl_xprintf("%s", o->arg[0]),
                                             kl_xprintf("%s", raw), root};
     free(raw);
+    if (!rc && t.path)
+        rc = tuned(r, o, t.path, first);
+    free(t.path);
     return rc;
 }

@@ -97,6 +97,61 @@ void kl_plot_label(struct kl_plot *p, double x, double y, int series, const char
     /* no place at all: the table behind the chart has it */
 }
 
+/* A text along the line from (x0, y0) to (x1, y1), above or below it, where nothing else stands. */
+bool kl_plot_along(struct kl_plot *p, double x0, double y0, double x1, double y1, bool above,
+                   const char *text)
+{
+    double dx = x1 - x0, dy = y1 - y0, len = sqrt(dx * dx + dy * dy), w = CHAR * letters(text);
+    if (!(len > w + 8))
+        return false;
+    dx /= len;
+    dy /= len;
+    double off = above ? -5 : 14; /* of the base line, across */
+    double ax = x0 - dy * off, ay = y0 + dx * off, mid = above ? -9 : 10;
+    enum { TRIES = 24, STEP = 8 };
+    for (int i = 0; i < TRIES; i++) { /* from the far end, which most points keep away from */
+        double from = len - w - 4 - (len - w - 8) * i / TRIES;
+        bool ok = true;
+        for (int pass = 0; pass < 2 && ok; pass++)
+            for (double at = 0; at <= w; at += STEP) {
+                double cx = x0 + dx * (from + at) - dy * mid, cy = y0 + dy * (from + at) + dx * mid;
+                if (pass)
+                    take(p, cx - 6, cy - 6, cx + 6, cy + 6);
+                else
+                    ok &= is_free(p, cx - 6, cy - 6, cx + 6, cy + 6);
+            }
+        if (!ok)
+            continue;
+        ax += dx * from;
+        ay += dy * from;
+        kl_html(p->f,
+                "<text class=\"l9\" transform=\"translate(%.1f %.1f) rotate(%.1f)\">%s</text>\n", ax,
+                ay, atan2(dy, dx) * 57.29577951308232, text);
+        return true;
+    }
+    return false;
+}
+
+/* Cut where the room ends; the table behind the chart has the whole of it. */
+void kl_plot_end_name(struct kl_plot *p, double x, double y, double at, int series,
+                      const char *text)
+{
+    double left = p->w - p->right + 14;
+    unsigned room = (unsigned)((p->right - 14) / CHAR), n = letters(text);
+    size_t bytes = 0;
+    for (unsigned k = 0; n > room ? k + 1 < room : text[bytes] != 0; k++)
+        do
+            bytes++;
+        while (((unsigned char)text[bytes] & 0xc0) == 0x80);
+    char name[256];
+    snprintf(name, sizeof name, "%.*s%s", (int)(bytes < 240 ? bytes : 240), text,
+             n > room ? "…" : "");
+    kl_html(p->f, "<path class=\"lead s%d\" d=\"M%.1f %.1fL%.1f %.1fH%.1f\"/>", series, x + 6, y,
+            left - 5, at, left - 2);
+    kl_html(p->f, "<text class=\"l%d\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", series, left, at + 4,
+            name);
+}
+
 /* ---- axes ---- */
 
 /* Large round numbers by their first digits. */
@@ -202,6 +257,13 @@ void kl_plot_line(struct kl_plot *p, const double *x, const double *y, size_t n,
     fputs("\"/>\n", p->f);
 }
 
+void kl_plot_whisker(struct kl_plot *p, double x, double lo, double hi, int series)
+{
+    double px = kl_plot_x(p, x), y0 = kl_plot_y(p, lo), y1 = kl_plot_y(p, hi);
+    kl_html(p->f, "<path class=\"whisker s%d\" d=\"M%.1f %.1fh6m-3 0V%.1fm-3 0h6\"/>\n", series,
+            px - 3, y0, y1);
+}
+
 void kl_plot_mark(struct kl_plot *p, double x, double y, int series, bool hollow, const char *tip)
 {
     static const char *const shape[] = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0Z",
@@ -214,6 +276,13 @@ void kl_plot_mark(struct kl_plot *p, double x, double y, int series, bool hollow
     kl_html(p->f, "<path class=\"mark s%d%s\" transform=\"translate(%.1f %.1f)\" d=\"%s\">", series,
             hollow ? " hollow" : "", px, py, shape[series % 6]);
     kl_html(p->f, "<title>%s</title></path>\n", tip);
+    take(p, px - 6, py - 6, px + 6, py + 6);
+}
+
+/* The place of a mark that comes later. */
+void kl_plot_reserve(struct kl_plot *p, double x, double y)
+{
+    double px = kl_plot_x(p, x), py = kl_plot_y(p, y);
     take(p, px - 6, py - 6, px + 6, py + 6);
 }
 

@@ -10,7 +10,7 @@ enum { SERIES_MOST = 6, NAME = 96 };
 
 /* A row in a chart. */
 struct dot {
-    double x, y, copy;
+    double x, y, lo, hi, copy; /* lo, hi: of the interval; NAN: none */
     int series;
     const json_t *row;
 };
@@ -64,6 +64,19 @@ static bool same_chart(const struct sweep *s, const json_t *row)
            strcmp(kl_jstr(row, "device"), s->device) == 0;
 }
 
+/* The interval of the median as rates. */
+static void interval(struct dot *d)
+{
+    const json_t *cold = json_object_get(d->row, "cold"), *ci = json_object_get(cold, "ci");
+    double median = kl_jnum(cold, "median");
+    double least = json_number_value(json_array_get(ci, 0));
+    double most = json_number_value(json_array_get(ci, 1));
+    d->lo = d->y * median / most;
+    d->hi = d->y * median / least;
+    if (!(least > 0 && most >= least && kl_rep_drawable(d->lo) && kl_rep_drawable(d->hi)))
+        d->lo = d->hi = (double)NAN;
+}
+
 /* The chart that begins with row `at`; n stays 0 if an earlier row began it. */
 static void gather(struct sweep *s, const json_t *rows, size_t at)
 {
@@ -90,7 +103,9 @@ static void gather(struct sweep *s, const json_t *rows, size_t at)
             continue;
         s->v = kl_xgrow(s->v, sizeof *s->v, s->n);
         double copy = s->flops ? (double)NAN : kl_jnum(o, "copy_gbs");
-        s->v[s->n++] = (struct dot){x, y, kl_rep_drawable(copy) ? copy : (double)NAN, k, o};
+        struct dot d = {x, y, 0, 0, kl_rep_drawable(copy) ? copy : (double)NAN, k, o};
+        interval(&d);
+        s->v[s->n++] = d;
     }
 }
 
@@ -111,9 +126,9 @@ static void one_series(struct kl_plot *p, const struct sweep *s, int k)
         }
     if (n)
         kl_plot_line(p, x, y, n, k < 0 ? 9 : k, k < 0);
-    for (size_t i = 0; i + 1 < n; i++)
-        kl_plot_avoid(p, kl_plot_x(p, x[i]), kl_plot_y(p, y[i]), kl_plot_x(p, x[i + 1]),
-                      kl_plot_y(p, y[i + 1]));
+    for (size_t i = 0; i < s->n && k >= 0; i++)
+        if (s->v[i].series == k && s->v[i].hi > s->v[i].lo)
+            kl_plot_whisker(p, s->v[i].x, s->v[i].lo, s->v[i].hi, k);
     for (size_t i = 0; i < n && k >= 0; i++) {
         char tip[300], a[32], b[32];
         snprintf(tip, sizeof tip, "%s, %s = %s: %s %s", s->name[k], s->variable,
@@ -124,15 +139,38 @@ static void one_series(struct kl_plot *p, const struct sweep *s, int k)
     free(y);
 }
 
-static void label_series(struct kl_plot *p, const struct sweep *s, int k)
+/* Names in a column at the right, each as high as its line ends, and none on another one. */
+static void label_series(struct kl_plot *p, const struct sweep *s)
 {
-    for (size_t i = s->n; i-- > 0;)
-        if (k < 0 ? s->v[i].copy > 0 : s->v[i].series == k) {
-            kl_plot_label(p, kl_plot_x(p, s->v[i].x),
-                          kl_plot_y(p, k < 0 ? s->v[i].copy : s->v[i].y), k < 0 ? 9 : k,
-                          k < 0 ? "copy (measured)" : s->name[k]);
-            return;
+    struct {
+        double x, y, at;
+        const char *name;
+        int series;
+    } v[SERIES_MOST + 1], t;
+    enum { HIGH = 14 };
+    int n = 0;
+    for (int k = -1; k < s->nseries; k++)
+        for (size_t i = s->n; i-- > 0;)
+            if (k < 0 ? s->v[i].copy > 0 : s->v[i].series == k) {
+                v[n].x = kl_plot_x(p, s->v[i].x);
+                v[n].y = v[n].at = kl_plot_y(p, k < 0 ? s->v[i].copy : s->v[i].y);
+                v[n].name = k < 0 ? "copy (measured)" : s->name[k];
+                v[n++].series = k < 0 ? 9 : k;
+                break;
+            }
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0 && v[k].y < v[k - 1].y; k--) {
+            t = v[k];
+            v[k] = v[k - 1];
+            v[k - 1] = t;
         }
+    for (int i = 0; i < n; i++) /* downwards, then up from the bottom */
+        v[i].at = i && v[i].at < v[i - 1].at + HIGH ? v[i - 1].at + HIGH : v[i].at;
+    double least = p->h - p->bottom;
+    for (int i = n; i-- > 0; least = v[i].at - HIGH)
+        v[i].at = fmin(v[i].at, least);
+    for (int i = 0; i < n; i++)
+        kl_plot_end_name(p, v[i].x, v[i].y, v[i].at, v[i].series, v[i].name);
 }
 
 static void data(FILE *f, const struct sweep *s)
@@ -159,18 +197,20 @@ static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
     qsort(s->v, s->n, sizeof *s->v, by_x);
     for (size_t i = 0; i < s->n; i++) {
         top = fmax(top, fmax(s->v[i].y, s->v[i].copy > 0 ? s->v[i].copy : 0));
-        least = fmin(least, s->v[i].y);
+        top = s->v[i].hi > 0 ? fmax(top, s->v[i].hi) : top;
+        least = fmin(least, s->v[i].lo > 0 ? s->v[i].lo : s->v[i].y);
         lo = fmin(lo, s->v[i].x);
         hi = fmax(hi, s->v[i].x);
     }
     bool wide = top / least > 30;
-    struct kl_plot p = {.w = 580, .h = 280, .left = 58, .right = 130, .top = 20, .bottom = 38};
+    double edge = pow(hi / lo, 0.03); /* so that no mark lies on the axis */
+    struct kl_plot p = {.w = 580, .h = 280, .left = 52, .right = 140, .top = 20, .bottom = 38};
     double *at = kl_xalloc((s->n + 1) * sizeof *at);
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++)
         if (!n || at[n - 1] < s->v[i].x)
             at[n++] = s->v[i].x;
-    p.x = (struct kl_axis){lo, hi, true, s->variable, at, n};
+    p.x = (struct kl_axis){lo / edge, hi * edge, true, s->variable, at, n};
     p.y = (struct kl_axis){wide ? least * 0.8 : 0,
                            top * (wide ? 1.3 : 1.08),
                            wide,
@@ -178,16 +218,19 @@ static void draw(FILE *f, struct sweep *s, const char *id, unsigned number)
                            NULL,
                            0};
     snprintf(chart, sizeof chart, "%s-s%u", id, number);
-    snprintf(title, sizeof title, "%s over %s on %s", s->flops ? "GFLOP/s" : "GB/s", s->variable,
-             s->device);
-    kl_html(f, "<figure><figcaption>%s</figcaption>\n", title);
+    snprintf(title, sizeof title, "%.60s: %s over %s on %.60s", s->name[0],
+             s->flops ? "GFLOP/s" : "GB/s", s->variable, s->device);
+    kl_html(f,
+            "<figure><figcaption>%s. <span class=\"dim\">Higher is better; bars: 95%% interval of "
+            "the median.</span></figcaption>\n",
+            title);
     kl_plot_begin(&p, f, chart, title,
-                  "Each line is a kernel or a peer; a dashed line is the measured copy. The "
+                  "Each line is a kernel or a peer, each bar the 95 % interval of a median; a dashed "
+                  "line is the measured copy. The "
                   "figures stand in the table behind the chart.");
     for (int k = -1; k < s->nseries; k++)
         one_series(&p, s, k);
-    for (int k = -1; k < s->nseries; k++)
-        label_series(&p, s, k);
+    label_series(&p, s);
     kl_plot_end(&p);
     free(at);
     data(f, s);

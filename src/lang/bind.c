@@ -469,6 +469,7 @@ static void tuned(struct binder *s, const kl_module_ast *m, const kl_node *kerne
 {
     for (uint32_t i = m->ntuned; i-- > 0;)
         if (strcmp(m->tuned[i].kernel, kernel->name) == 0 && fits(s, &m->tuned[i])) {
+            s->out->tuned_line = m->tuned[i].line;
             use(s, &m->tuned[i]);
             return;
         }

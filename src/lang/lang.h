@@ -38,6 +38,7 @@ typedef struct kl_bound {
     bool empty;     /* an extent of the grid is 0: nothing runs */
     int32_t knob[KL_NKNOB]; /* warps, stages, cluster given by the launch; 0: as the kernel says */
     bool tuned;     /* something came from an entry of m->tuned */
+    uint32_t tuned_line; /* of the entry that fits, though it may change nothing; 0: none does */
 } kl_bound;
 
 enum {

@@ -14,7 +14,7 @@ struct kl_tunedval {
 struct kl_tuned {
     const char *kernel;
     struct kl_tunedval *when, *use;
-    uint32_t nwhen, nuse;
+    uint32_t nwhen, nuse, line; /* line: of the text, where the entry begins */
 };
 
 /* GPU defaults that a launch may give as if they were constants of the kernel. */

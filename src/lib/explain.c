@@ -170,6 +170,7 @@ static kiln_status compile(struct kl_call *c, void *arg)
     e->kernel = kl_strndup(a, j->k->name, strlen(j->k->name));
     e->place = kl_src_place(&m->ast->src, a, j->k->node->name_span);
     memcpy(e->grid, j->bound.grid, sizeof e->grid);
+    e->tuned_line = j->bound.tuned_line;
     e->programs = (uint64_t)e->grid[0] * (uint64_t)e->grid[1] * (uint64_t)e->grid[2];
     uint64_t most = e->info.grid_limit / e->info.cluster;
     e->ctas = (e->programs < most ? e->programs : most) * e->info.cluster;

@@ -156,6 +156,36 @@ static void mark(kl_tile_banks *b, const kl_tile_corner *c, const kl_layout *l, 
         }
 }
 
+static void request(kl_tile_request *q, const kl_side *s, bool additive, uint32_t elem)
+{
+    uint32_t group;
+    q->bytes = elem << s->nvec;
+    group = q->bytes <= 4 ? 32 : q->bytes <= 8 ? 16 : 8;
+    q->groups = 32 / group;
+    q->waves = s->waves;
+    q->ideal = s->ideal;
+    for (uint32_t g = 0; g < q->groups; g++) {
+        uint32_t seen[128], n = 0; /* 16 bytes a lane are 32 words, 3 bytes across two are more */
+        for (uint32_t lane = g * group; lane < (g + 1) * group; lane++) {
+            uint32_t at = 0;
+            for (uint32_t i = 0; i < 5; i++)
+                if (lane >> i & 1)
+                    at = additive ? at + s->bit[KL_LANE0 + i] : at ^ s->bit[KL_LANE0 + i];
+            if (lane & s->skip_threads)
+                continue;
+            for (uint32_t w = at / 4; w <= (at + q->bytes - 1) / 4; w++) {
+                uint32_t k = n;
+                while (k && seen[k - 1] != w)
+                    k--;
+                if (k || n == 128)
+                    continue;
+                seen[n++] = w;
+                q->words[g][w % KL_TILE_BANKS]++;
+            }
+        }
+    }
+}
+
 static void bank(kl_tile_banks *b, const kl_tile_corner *corner, const kl_conv *c)
 {
     b->possible = true;
@@ -169,6 +199,8 @@ static void bank(kl_tile_banks *b, const kl_tile_corner *corner, const kl_conv *
         }
     mark(b, corner, &c->src, &c->shared.st, 1);
     mark(b, corner, &c->dst, &c->shared.ld, 2);
+    request(&b->st, &c->shared.st, c->shared.additive, c->bytes);
+    request(&b->ld, &c->shared.ld, c->shared.additive, c->bytes);
 }
 
 static bool same_plan(const kl_ptx_plan *x, const kl_ptx_plan *y)

@@ -120,6 +120,7 @@ static bool take_entry(struct kl_call *c, struct tuning *t, const kiln_kernel *k
     kl_arena *a = &t->mod->a;
     struct kl_tuned *o = &t->out[t->nout];
     *o = (struct kl_tuned){.kernel = k->name,
+                           .line = e->line,
                            .when = kl_new_n(a, struct kl_tunedval, e->when.n + 1),
                            .use = kl_new_n(a, struct kl_tunedval, e->use.n + 1)};
     for (uint32_t i = 0; i < e->when.n; i++) {
