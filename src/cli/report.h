@@ -84,6 +84,8 @@ const json_t *kl_rep_row(const struct kl_rep *r, const json_t *kernel, const cha
 /* As fprintf, with %s escaped for text and attributes.  %s takes no width. */
 void kl_html(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void kl_html_text(FILE *f, const char *s, size_t n);
+/* Text in which `x` is code. */
+void kl_html_ticks(FILE *f, const char *s);
 /* JSON inside <script>: no `<` remains, and it means the same. */
 void kl_html_json(FILE *f, const char *s);
 

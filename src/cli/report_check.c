@@ -11,17 +11,20 @@ static void finding(FILE *f, const json_t *d)
     size_t i;
     const char *severity = kl_jstr(d, "severity");
     bool quiet = json_is_true(json_object_get(d, "suppressed"));
-    kl_html(f, "<li><b class=\"%s\">%s %s</b> <b>%s</b>%s",
+    kl_html(f, "<li><b class=\"%s\">%s %s</b> <b>",
             quiet                            ? "dim"
             : strcmp(severity, "error") == 0 ? "bad"
                                              : "warn",
-            severity, kl_jstr(d, "code"), kl_jstr(d, "text"),
-            quiet ? " (a comment in the source allows it)" : "");
+            severity, kl_jstr(d, "code"));
+    kl_html_ticks(f, kl_jstr(d, "text"));
+    fputs(quiet ? "</b> (a comment in the source allows it)" : "</b>", f);
     if (json_is_object(p))
         kl_html(f, "<br><span class=\"dim\">%s:%lld</span> <code>%s</code>", kl_jstr(p, "file"),
                 kl_jint(p, "line"), kl_jstr(p, "source") + strspn(kl_jstr(p, "source"), " \t"));
-    json_array_foreach (json_object_get(d, "notes"), i, o)
-        kl_html(f, "<br>%s", kl_jstr(o, "text"));
+    json_array_foreach (json_object_get(d, "notes"), i, o) {
+        fputs("<br>", f);
+        kl_rep_advice(f, kl_jstr(o, "text"));
+    }
     fputs("</li>\n", f);
 }
 

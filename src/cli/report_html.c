@@ -9,6 +9,13 @@
 
 /* ---- escapes ---- */
 
+/* Characters that turn the direction of text or end a line unseen. */
+static bool turns(uint32_t c)
+{
+    return (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e ||
+           c == 0x200f || c == 0x61c;
+}
+
 /* Length of the UTF-8 character at s, 0: it is none, or one that HTML does not allow. */
 static size_t utf8(const unsigned char *s, size_t left)
 {
@@ -27,8 +34,7 @@ static size_t utf8(const unsigned char *s, size_t left)
     bool control = (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7f && c < 0xa0);
     bool never = (c >= 0xd800 && c < 0xe000) || (c & 0xfffe) == 0xfffe ||
                  (c >= 0xfdd0 && c < 0xfdf0) || c > 0x10ffff;
-    bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-    return control || never || turns ? 0 : n;
+    return control || never || turns(c) ? 0 : n;
 }
 
 void kl_html_text(FILE *f, const char *s, size_t n)
@@ -98,11 +104,30 @@ void kl_html(FILE *f, const char *fmt, ...)
 
 void kl_html_json(FILE *f, const char *s)
 {
-    for (; *s; s++)
-        if (*s == '<') /* only inside strings */
+    for (; *s; s++) {
+        const unsigned char *c = (const unsigned char *)s;
+        bool general = c[0] == 0xe2 && (c[1] == 0x80 || c[1] == 0x81); /* U+2000 to U+207F */
+        unsigned point = general ? 0x2000 + (c[1] & 1u) * 64 + (c[2] & 63u) : 0;
+        if (*s == '<') { /* this and what follows stands only inside strings */
             fputs("\\u003c", f);
-        else
+        } else if (turns(point)) {
+            fprintf(f, "\\u%04x", point);
+            s += 2;
+        } else {
             fputc(*s, f);
+        }
+    }
+}
+
+void kl_html_ticks(FILE *f, const char *s)
+{
+    for (const char *from, *to; (from = strchr(s, '`')) && (to = strchr(from + 1, '`')); s = to + 1) {
+        kl_html_text(f, s, (size_t)(from - s));
+        fputs("<code>", f);
+        kl_html_text(f, from + 1, (size_t)(to - from - 1));
+        fputs("</code>", f);
+    }
+    kl_html_text(f, s, strlen(s));
 }
 
 /* ---- tables ---- */

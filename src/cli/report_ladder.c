@@ -141,7 +141,7 @@ static void threads(FILE *f, const json_t *k, const json_t *rungs)
         return;
     fputs("<figure><figcaption>Occupancy over threads a block</figcaption>\n",
           f);
-    kl_table_begin(f, "", "Occupancy over threads", "#threads|#blocks|#occupancy|the kernel");
+    kl_table_begin(f, "", "Occupancy over threads", "#threads|#blocks|#occupancy|now");
     json_array_foreach (rungs, i, o) {
         double from = kl_jnum(o, "from"), to = kl_jnum(o, "to"), now = kl_jnum(k, "threads");
         bool is = now >= from && now <= to, none = kl_jint(o, "blocks") < 1;
@@ -154,7 +154,7 @@ static void threads(FILE *f, const json_t *k, const json_t *rungs)
             kl_html(f, "%.1f%% to ", share_of(o, ceil(from / 32), most));
         kl_html(f, "%.1f%%</td><td class=\"dim\">", share_of(o, ceil(to / 32), most));
         if (is)
-            kl_html(f, "%lld threads: %.1f%%", kl_jint(k, "threads"),
+            kl_html(f, "%lld: %.1f%%", kl_jint(k, "threads"),
                     share_of(o, ceil(now / 32), most));
         else if (none)
             fputs("does not fit", f);

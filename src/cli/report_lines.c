@@ -101,10 +101,11 @@ static void note(const struct view *v, size_t number)
         return;
     v->shown[number] = true;
     kl_html(f,
-            "<tr class=\"note\" id=\"%s-n%u\"><td colspan=\"6\"><p><b class=\"%s\">%s</b> "
-            "<b>%s</b></p>",
+            "<tr class=\"note\" id=\"%s-n%u\"><td colspan=\"6\"><p><b class=\"%s\">%s</b> <b>",
             v->id, (unsigned)number, strcmp(kl_jstr(d, "severity"), "note") ? "bad" : "warn",
-            kl_jstr(d, "code"), kl_jstr(d, "text"));
+            kl_jstr(d, "code"));
+    kl_html_ticks(f, kl_jstr(d, "text"));
+    fputs("</b></p>", f);
     json_array_foreach (json_object_get(d, "notes"), i, o) {
         fputs("<p>", f);
         kl_rep_advice(f, kl_jstr(o, "text"));

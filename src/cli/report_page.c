@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/report.h"
+#include "explain.h"
 
 static const char *version(char buf[32])
 {
@@ -144,11 +145,15 @@ static void kernel_row(FILE *f, const struct kl_rep *r, size_t i, bool times)
     const json_t *k = r->k[i].j, *g = json_object_get(k, "gpu");
     size_t notes = json_array_size(json_object_get(k, "notes"));
     double gbs;
+    char buf[32];
     kl_html(f, "<tr><th scope=\"row\"><a href=\"#k%u\">%s</a></th><td>%s</td><td>%s</td>",
             (unsigned)i + 1, kl_jstr(k, "kernel"), kl_jstr(g, "name"), kl_jstr(k, "arch"));
     kl_html_num(f, kl_jnum(k, "blocks"), "");
     kl_html_num(f, kl_jnum(k, "threads"), "");
-    kl_html_num(f, kl_jnum(k, "moved_bytes") / 1048576, " MiB");
+    if (kl_jnum(k, "moved_bytes") >= 0)
+        kl_html(f, "<td class=\"n\">%s</td>", kl_explain_bytes(kl_jnum(k, "moved_bytes"), buf));
+    else
+        fputs("<td class=\"n dim\">–</td>", f);
     kl_html_num(f, kl_jnum(k, "intensity"), "");
     kl_html(f, "<td>%s</td>", kl_rep_bound(k));
     ms_cell(f, kl_rep_floor(k, kl_jstr(g, "label"), &gbs));

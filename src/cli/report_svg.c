@@ -157,7 +157,7 @@ void kl_plot_end_name(struct kl_plot *p, double x, double y, double at, int seri
 /* Large round numbers by their first digits. */
 static const char *tick_text(double v, char buf[32])
 {
-    if (v < 1e5)
+    if (v < 1e4)
         return kl_rep_num(v, buf);
     snprintf(buf, 32,
              v < 1e6   ? "%.3gk"
@@ -169,6 +169,12 @@ static const char *tick_text(double v, char buf[32])
     return buf;
 }
 
+/* Values that were measured at are said exactly. */
+static const char *value_text(const struct kl_axis *a, double v, char buf[32])
+{
+    return a->n ? kl_rep_num(v, buf) : tick_text(v, buf);
+}
+
 static void tick_x(struct kl_plot *p, double v, bool named)
 {
     char buf[32];
@@ -177,7 +183,7 @@ static void tick_x(struct kl_plot *p, double v, bool named)
             p->top, p->h - p->bottom);
     if (named)
         kl_html(p->f, "<text class=\"tick m\" x=\"%.1f\" y=\"%.1f\">%s</text>", x,
-                p->h - p->bottom + 14, tick_text(v, buf));
+                p->h - p->bottom + 14, value_text(&p->x, v, buf));
 }
 
 static void tick_y(struct kl_plot *p, double v, bool named)
@@ -188,19 +194,22 @@ static void tick_y(struct kl_plot *p, double v, bool named)
             p->left, y, p->w - p->right);
     if (named)
         kl_html(p->f, "<text class=\"tick e\" x=\"%.1f\" y=\"%.1f\">%s</text>", p->left - 6, y + 4,
-                tick_text(v, buf));
+                value_text(&p->y, v, buf));
 }
 
 static void ticks(struct kl_plot *p, const struct kl_axis *a,
                   void (*tick)(struct kl_plot *, double, bool))
 {
     if (a->n) {
-        double last = -1e9;
+        double end = -1e9;
         for (size_t i = 0; i < a->n; i++) {
-            double x = place(a, a->at[i], 0, p->w - p->left - p->right);
-            bool named = fabs(x - last) >= 36;
+            char buf[32];
+            bool across = a == &p->x;
+            double x = place(a, a->at[i], 0, across ? p->w - p->left - p->right : p->h);
+            double half = across ? CHAR * letters(value_text(a, a->at[i], buf)) / 2 : LINE / 2;
+            bool named = x - half >= end + 6;
             tick(p, a->at[i], named);
-            last = named ? x : last;
+            end = named ? x + half : end;
         }
         return;
     }
@@ -244,6 +253,7 @@ void kl_plot_begin(struct kl_plot *p, FILE *f, const char *id, const char *title
     kl_html(f, "<text class=\"tick m\" x=\"%.1f\" y=\"%.1f\">%s</text>",
             (p->left + p->w - p->right) / 2, p->h - 4, p->x.label);
     kl_html(f, "<text class=\"tick\" x=\"2\" y=\"11\">%s</text>\n", p->y.label);
+    take(p, 0, 0, 2 + CHAR * letters(p->y.label), 14);
 }
 
 /* ---- lines and marks ---- */

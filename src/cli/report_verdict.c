@@ -77,15 +77,16 @@ static void bound(FILE *f, const json_t *k)
     const char *by = kl_rep_bound(k), *gpu = kl_jstr(json_object_get(k, "gpu"), "name");
     char b[32], t[32], g[32];
     double gbs, peak = kl_jnum(json_object_get(k, "roofline"), "attainable_tflops");
+    const char *of = kl_jstr(json_object_get(k, "roofline"), "peak_of");
     double flop = kl_jnum(k, "flop");
     bool measured;
     double us = least_us(k, &gbs, &measured);
     kl_explain_bytes(kl_jnum(k, "moved_bytes"), b);
     if (strcmp(by, "compute") == 0 && peak > 0) {
         kl_html(f,
-                "<p><b>Bound by arithmetic</b>: %s GFLOP at the %s TFLOP/s that %s offers for it "
-                "take at least <b>%s</b>. %s must move",
-                kl_rep_num(flop * 1e-9, t), kl_rep_num(peak, g), gpu,
+                "<p><b>Bound by arithmetic</b>: %s GFLOP at the %s TFLOP/s of %s on %s take at "
+                "least <b>%s</b>. %s must move",
+                kl_rep_num(flop * 1e-9, t), kl_rep_num(peak, g), *of ? of : "its units", gpu,
                 kl_rep_ms(flop / peak * 1e-9, (char[32]){0}), b);
         if (us > 0)
             kl_html(f, ": %s", kl_rep_ms(us / 1000, t));
@@ -177,11 +178,12 @@ void kl_rep_advice(FILE *f, const char *s)
     for (size_t i = 0; i < 2; i++) {
         size_t n = strlen(words[i]);
         if (strncmp(s, words[i], n) == 0) {
-            kl_html(f, "<b>%s</b> %s", i ? "Gain:" : "Do:", s + n);
-            return;
+            kl_html(f, "<b>%s</b> ", i ? "Gain:" : "Do:");
+            s += n;
+            break;
         }
     }
-    kl_html(f, "%s", s);
+    kl_html_ticks(f, s);
 }
 
 static void note(FILE *f, const json_t *d, const char *href)
@@ -191,7 +193,8 @@ static void note(FILE *f, const json_t *d, const char *href)
     kl_html(f, "<li><a href=\"#%s\">%s", href, kl_jstr(d, "code"));
     if (kl_jint(p, "line") > 0)
         kl_html(f, ", line %lld", kl_jint(p, "line"));
-    kl_html(f, "</a> %s", kl_jstr(d, "text"));
+    fputs("</a> ", f);
+    kl_html_ticks(f, kl_jstr(d, "text"));
     json_array_foreach (json_object_get(d, "notes"), i, o) {
         const char *s = kl_jstr(o, "text");
         if (strncmp(s, "help: ", 6) == 0 || strncmp(s, "expected gain: ", 15) == 0) {

@@ -61,3 +61,28 @@ grep -c 'The source is not in the report' f.html
 sed -n 's/.*<script[^>]*id="data-3">\(.*\)<\/script>.*/\1/p' f.html >got
 tr -d ' \n' <bench.json | sed 's/NVIDIAH200/NVIDIA H200/' >want; echo >>want
 cmp got want && echo "as it went in"
+# FILE.tune beside the source: its constants are taken, and the page has it with the entry that was
+cp k.kiln tuned.kiln
+cat >tuned.kiln.tune <<'T'
+kiln-tune 1
+
+kernel scale
+    device cuda sm_80
+    use B=2048
+
+kernel scale
+    device cuda sm_90
+    when T=f32
+    use B=1024
+    ms 0.01 default 0.02
+T
+tuned() { sed 's/<[^>]*>/ /g' "$1" | grep -o ', B = [0-9]*\|cuda sm_.*tune:.*'; }
+r tuned.kiln x=4096:f32 -o g.html 2>&1 | sed 's/([0-9]* entr/(N entr/'
+tuned g.html
+grep -c 'id="tune"' g.html
+r tuned.kiln x=4096:f16 -o g.html 2>/dev/null && tuned g.html
+r tuned.kiln x=4096:f32 --no-tune -o g.html && tuned g.html
+grep -c 'id="tune"' g.html
+r tuned.kiln x=4096:f32 tuned.kiln.tune -o g.html 2>/dev/null && grep -c 'on this page\|used by' g.html
+echo "kiln-tune 3" >tuned.kiln.tune
+k tuned.kiln x=4096:f32 --registers none -o g.html

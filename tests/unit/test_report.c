@@ -214,6 +214,134 @@ static void well_formed(void **state)
     kl_rep_free(&r);
 }
 
+/* ---- what the page says ---- */
+
+#define KERNEL(name, more)                                                                         \
+    "{\"kernel\": \"" name "\", \"file\": \"dir/a.kiln\", \"line\": 1, \"threads\": 64, "       \
+    "\"moved_bytes\": 4258000, \"gpu\": {\"name\": \"G\", \"label\": \"sheet\", \"memory_gbs\": "   \
+    "4800.0, \"fp32_tflops\": 50.0}, \"floors\": [{\"from\": \"measured copy\", \"gbs\": 4258.0, "   \
+    "\"us\": 1.0}], \"model\": {\"exact\": true}, " more "}"
+
+static const char two[] = "{\"schema\": \"kiln.explain/1\", \"kernels\": [" KERNEL(
+    "copies",
+    "\"flop\": 0, \"roofline\": null, \"notes\": [{\"code\": \"K2101\", \"severity\": \"note\", "
+    "\"text\": \"of `x`\", \"place\": {\"file\": \"dir/a.kiln\", \"line\": 2, \"column\": 3, "
+    "\"end_column\": 6, \"source\": \"a bcd e // f\"}, \"notes\": [{\"text\": \"help: do it\"}, "
+    "{\"text\": \"expected gain: much\"}]}]") ", " KERNEL("adds", "\"flop\": 1e9, \"notes\": [], "
+    "\"roofline\": {\"attainable_tflops\": 50.0, \"bound\": \"compute\", \"peak_of\": \"fp32\"}, "
+    "\"occupancy\": {\"share\": 0.5, \"blocks\": 8, \"limited_by\": [\"registers\"]}") "]}";
+
+static void has(const char *html, const char *text)
+{
+    if (!strstr(html, text))
+        fail_msg("not on the page: %s", text);
+}
+
+/* The first screen: bounds, what was measured and checked, notes that lead to their lines. */
+static void verdict(void **state)
+{
+    struct kl_rep r = {0};
+    size_t n;
+    (void)state;
+    add(&r, "a.json", two);
+    add(&r, "b.json",
+        "{\"schema\": \"kiln.bench/1\", \"devices\": [{\"device\": \"cuda\", \"name\": \"G\"}], "
+        "\"rows\": [{\"kernel\": \"copies/f32\", \"device\": \"cuda\", \"bytes\": 4258000, \"gbs\": "
+        "2129.0, \"cold\": {\"median\": 0.002}}]}");
+    add(&r, "c.json",
+        "{\"schema\": \"kiln.check/1\", \"file\": \"a.kiln\", \"kernel\": \"adds\", \"status\": "
+        "\"findings\", \"diagnostics\": [{\"code\": \"K1301\", \"severity\": \"error\"}]}");
+    char *s = page(&r, &n);
+    has(s, "<h1>copies, adds</h1>");
+    has(s, "<b>Bound by memory</b>: 4.1 MiB must move. On G that takes at least <b>1.00 µs</b>");
+    has(s, "<b>Measured</b>: 2.00 µs, cold, 50.0% of the rate of that floor.");
+    has(s, "<b>Bound by arithmetic</b>: 1 GFLOP at the 50 TFLOP/s of fp32 on G take at least "
+           "<b>20.0 µs</b>");
+    has(s, "<b>Occupancy 50%</b>: 8 blocks of 64 threads on a multiprocessor, limited by registers");
+    has(s, "<b>Checked</b>: <span class=\"bad\">findings</span>, <a href=\"#check\">1</a>");
+    has(s, "No notes: no rule finds anything to change.");
+    has(s, "<a href=\"#k1-n0\">K2101, line 2</a> of <code>x</code><br><b>Do:</b> do it<br><b>Gain:</b> "
+           "much</li>");
+    has(s, "id=\"k1-n0\"");
+    has(s, "a <span class=\"at\">bcd</span> e <span class=\"dim\">// f</span>");
+    free(s);
+    kl_rep_free(&r);
+}
+
+/* Columns that no row fills are left out; checks that differ in figures are one line. */
+static void columns(void **state)
+{
+    struct kl_rep r = {0};
+    size_t n;
+    (void)state;
+    add(&r, "b.json",
+        "{\"schema\": \"kiln.bench/1\", \"vs\": \"numpy\", \"devices\": [], \"rows\": ["
+        "{\"kernel\": \"k\", \"device\": \"cpu\", \"check\": \"but for 1e-7 of it\", \"cold\": "
+        "{\"median\": 2}, \"gbs\": 3, \"vs\": {\"ratio\": 0.0012, \"state\": \"SLOW\"}}, "
+        "{\"kernel\": \"k\", \"device\": \"cpu\", \"check\": \"but for 3e-7 of it\", \"failed\": "
+        "true, \"note\": \"broken\"}]}");
+    char *s = page(&r, &n);
+    has(s, ">kernel</th><th scope=\"col\" class=\"\">shape</th><th scope=\"col\" "
+           "class=\"\">device</th><th scope=\"col\" class=\"n\">cold</th><th scope=\"col\" "
+           "class=\"n\">GB/s</th><th scope=\"col\" class=\"n\">against numpy</th></tr>");
+    has(s, "0.0012× <span class=\"warn\">SLOW</span>");
+    has(s, "<td>cpu</td><td colspan=\"3\" class=\"bad\">failed: broken</td>");
+    has(s, "<li>checked: k: but for 3e-7 of it, at most</li>");
+    assert_null(strstr(s, "but for 1e-7 of it<"));
+    free(s);
+    kl_rep_free(&r);
+}
+
+/* The entry of a tune file that a kernel takes; a file that is there twice is shown once. */
+static void tuned(void **state)
+{
+    static const char text[] = "kiln-tune 1\n\nkernel copies\n use B=8\n ms 0.5 default 0.75\n\n"
+                               "kernel copies\n device cuda\n use B=16\n";
+    struct kl_rep r = {0};
+    size_t n;
+    (void)state;
+    add(&r, "a.json", two);
+    add(&r, "dir/a.tune", text);
+    add(&r, "a.tune", text);
+    assert_int_equal(r.nin, 2);
+    r.k[0].tuned = r.in[1].name;
+    r.k[0].tuned_line = 7;
+    char *s = page(&r, &n);
+    has(s, "<td>B=8</td><td class=\"n\">500 µs</td><td class=\"n\">750 µs</td><td "
+           "class=\"n\">1.50×</td><td></td><td class=\"dim\">a.tune:3</td>");
+    has(s, "<td>B=16</td><td class=\"n dim\">–</td><td class=\"n dim\">–</td><td class=\"n "
+           "dim\">–</td><td><b class=\"good\">used by</b> <a href=\"#k1\">copies</a></td><td "
+           "class=\"dim\">a.tune:7</td>");
+    free(s);
+    kl_rep_free(&r);
+}
+
+/* Warps and banks of pictures. */
+static void pictures(void **state)
+{
+    struct kl_rep r = {0};
+    size_t n;
+    (void)state;
+    add(&r, "a.json", two);
+    r.k[0].tiles = json_loads(
+        "{\"holders\": [{\"rows\": 2, \"cols\": 2, \"dim\": [2, 2], \"vec\": 2, \"kind\": \"load\", "
+        "\"array\": \"x\", \"reg\": [[0, 1], [0, 1]], \"lane\": [[0, 0], [5, 5]], \"warp\": [[0, 0], "
+        "[1, 1]], \"cta\": [[0, 0], [0, 0]]}], \"exchanges\": [{\"rows\": 1, \"cols\": 1, \"dim\": "
+        "[1, 1], \"ways\": [{\"name\": \"row-major\", \"word\": [[33]], \"first\": [[3]], "
+        "\"first_load\": {\"bytes\": 8, \"waves\": 9, \"ideal\": 2, \"groups\": [[1, 7], [2]]}}]}]}",
+        0, NULL);
+    assert_non_null(r.k[0].tiles);
+    char *s = page(&r, &n);
+    has(s, ">5.1</text>");
+    has(s, ">warp 0</text><text class=\"tick\" x=\"112\" y=\"51\">warp 1</text>");
+    has(s, "<path class=\"other\" d=\"M40 38h33M73 38h33\"/>");
+    has(s, "First load of warp 0, 8 bytes a lane: <b class=\"bad\">9 wavefronts</b>, 2 at best");
+    has(s, ">lanes 16–31</text>");
+    has(s, ">→ 7</text>");
+    free(s);
+    kl_rep_free(&r);
+}
+
 /* ---- inputs ---- */
 
 static void refused(void **state)
@@ -431,12 +559,53 @@ static void labels(void **state)
         kl_plot_label(&p, 200, 150, 0, "a label");
     kl_plot_end(&p);
     fclose(f);
-    assert_int_equal(p.nbox, 12);
+    assert_int_equal(p.nbox, 13); /* and the name of the axis */
     for (unsigned i = 0; i < p.nbox; i++)
         for (unsigned k = 0; k < i; k++)
             assert_false(p.box[i].x0 < p.box[k].x1 && p.box[i].x1 > p.box[k].x0 &&
                          p.box[i].y0 < p.box[k].y1 && p.box[i].y1 > p.box[k].y0);
     assert_non_null(strstr(text, ">100</text>")); /* a tick at each decade */
+    free(text);
+}
+
+/* Names of lines: turned along them where there is room, cut at the right edge. */
+static void names(void **state)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    struct kl_plot p = {.f = f, .w = 400, .h = 300, .left = 40, .right = 80, .top = 20, .bottom = 40};
+    (void)state;
+    assert_true(kl_plot_along(&p, 50, 250, 250, 50, true, "ten letter"));
+    assert_false(kl_plot_along(&p, 50, 250, 90, 250, true, "ten letter"));
+    unsigned taken = p.nbox;
+    assert_true(taken > 4);
+    for (int i = 0; i < 40 && kl_plot_along(&p, 50, 250, 250, 50, true, "ten letter"); i++)
+        assert_true(i < 3); /* the line has room for few */
+    kl_plot_end_name(&p, 300, 100, 120, 2, "eleven more");
+    kl_plot_end_name(&p, 300, 100, 120, 2, "µµµµµµµµµµ");
+    fclose(f);
+    has(text, "rotate(-45.0)\">ten letter</text>");
+    has(text, ">eleven mo…</text>");
+    has(text, ">µµµµµµµµµµ</text>");
+    free(text);
+}
+
+/* Inside <script>: nothing that ends it, turns it or ends a line unseen; and it means the same. */
+static void script_text(void **state)
+{
+    static const char in[] = "[\"</script> \xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6 \xe2\x80\x93\"]";
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    (void)state;
+    kl_html_json(f, in);
+    fclose(f);
+    assert_string_equal(text, "[\"\\u003c/script> \\u2028\\u202e\\u2066 \xe2\x80\x93\"]");
+    json_t *a = json_loads(in, 0, NULL), *b = json_loads(text, 0, NULL);
+    assert_true(a && b && json_equal(a, b));
+    json_decref(a);
+    json_decref(b);
     free(text);
 }
 
@@ -466,7 +635,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile), cmocka_unit_test(well_formed), cmocka_unit_test(refused),
         cmocka_unit_test(odd),     cmocka_unit_test(large),       cmocka_unit_test(contrasts),
-        cmocka_unit_test(labels),  cmocka_unit_test(figures),
+        cmocka_unit_test(labels),  cmocka_unit_test(figures),   cmocka_unit_test(verdict),
+        cmocka_unit_test(columns), cmocka_unit_test(tuned),     cmocka_unit_test(pictures),
+        cmocka_unit_test(names),   cmocka_unit_test(script_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
