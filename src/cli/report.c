@@ -87,7 +87,8 @@ static int put_out(struct kl_rep *r, const char *path)
     }
     free(text);
     if (!rc && path && r->listing < 1 << 20)
-        kl_warn("PTX and C are shortened, so that %s stays below %d bytes", path, KL_REP_MOST);
+        kl_warn("PTX and C are shortened%s, so that %s stays below %d bytes",
+                r->pictures < 6 ? " and pictures left out" : "", path, KL_REP_MOST);
     return rc;
 }
 

@@ -37,7 +37,8 @@ struct kl_rep {
     size_t nin;
     struct kl_rep_kernel *k;
     size_t nk;
-    size_t listing; /* bytes of each PTX and C text that are shown */
+    size_t listing;  /* bytes of each PTX and C text that are shown */
+    size_t pictures; /* of each of the two kinds that a kernel shows */
 };
 
 enum { KL_REP_MOST = 1000000 };
@@ -66,7 +67,7 @@ void kl_rep_tune(FILE *f, const struct kl_rep *r);
 void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i);
 void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id); /* lines */
 void kl_rep_ladder(FILE *f, const json_t *k, const char *id);
-void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id);
+void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id, size_t most);
 
 /* "memory", "compute", or "": not known. */
 const char *kl_rep_bound(const json_t *kernel);
@@ -75,7 +76,7 @@ double kl_rep_floor(const json_t *kernel, const char *from, double *gbs);
 /* Bytes of the sectors that all requests ask for; NAN: not known. */
 double kl_rep_sector_bytes(const json_t *kernel);
 /* A text below a note: what to do and what it brings stand out. */
-void kl_rep_advice(FILE *f, const char *text);
+void kl_rep_advice(FILE *f, const char *s);
 /* The row of a benchmark that timed this kernel on that many bytes; device: how its name begins. */
 const json_t *kl_rep_row(const struct kl_rep *r, const json_t *kernel, const char *device);
 

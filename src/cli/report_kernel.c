@@ -330,7 +330,7 @@ void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i)
     doubts(f, k->j);
     kl_rep_ladder(f, k->j, id);
     if (k->tiles)
-        kl_rep_tiles(f, k->tiles, id);
+        kl_rep_tiles(f, k->tiles, id, r->pictures);
     listing(f, "PTX", "ptx", k->ptx, r->listing);
     listing(f, "C for the CPU", "c", k->c, r->listing);
     fputs("</section>\n", f);

@@ -236,9 +236,14 @@ static void page(FILE *f, const struct kl_rep *r)
     data(f, r);
 }
 
+/* Listings are shortened first, then there are fewer pictures, then no listings. */
+enum { LITTLE = 8192, PICTURES = 6 };
+
 char *kl_rep_page(struct kl_rep *r, size_t *n, struct kl_msg *m)
 {
-    for (r->listing = 1 << 20;; r->listing /= 2) {
+    r->listing = 1 << 20;
+    r->pictures = PICTURES;
+    for (;;) {
         char *text = NULL;
         FILE *f = open_memstream(&text, n);
         if (!f) {
@@ -254,14 +259,18 @@ char *kl_rep_page(struct kl_rep *r, size_t *n, struct kl_msg *m)
         if (*n < KL_REP_MOST)
             return text;
         free(text);
-        if (!r->listing) {
+        if (r->listing > LITTLE || (!r->pictures && r->listing)) {
+            r->listing /= 2;
+        } else if (r->pictures) {
+            r->pictures--;
+        } else {
             size_t data_bytes = 0;
             for (size_t i = 0; i < r->nin; i++)
                 data_bytes += strlen(r->in[i].raw);
             kl_msg(m, KL_RC_USAGE,
-                   "the page would have %zu bytes without PTX and C, of them %zu of JSON; at most "
-                   "%d are allowed: give fewer files or kernels, and `kiln bench --format json` "
-                   "rather than --save, which keeps all samples",
+                   "the page would have %zu bytes without PTX, C and pictures, of them %zu of JSON; "
+                   "at most %d are allowed: give fewer files or kernels, and `kiln bench --format "
+                   "json` rather than --save, which keeps all samples",
                    *n, data_bytes, KL_REP_MOST);
             return NULL;
         }

@@ -50,10 +50,19 @@ static void grid(FILE *f, long long rows, long long cols)
     fputs("\"/>\n", f);
 }
 
-static void fill(FILE *f, size_t row, size_t col, const char *cls)
+/* Cells of a row from column `from` to before column `to`. */
+static void fill(FILE *f, size_t row, size_t from, size_t to, const char *cls)
 {
-    kl_html(f, "<path class=\"%s\" d=\"M%u %uh%dv%dh-%dZ\"/>", cls, (unsigned)(HEAD + CELL_W * col),
-            (unsigned)(TOP + CELL_H * row), CELL_W, CELL_H, CELL_W);
+    unsigned w = (unsigned)(CELL_W * (to - from));
+    kl_html(f, "<path class=\"%s\" d=\"M%u %uh%uv%dh-%uZ\"/>", cls, (unsigned)(HEAD + CELL_W * from),
+            (unsigned)(TOP + CELL_H * row), w, CELL_H, w);
+}
+
+/* The text of a cell begins. */
+static void cell(FILE *f, size_t row, size_t col)
+{
+    kl_html(f, "<text x=\"%u\" y=\"%u\">", (unsigned)(HEAD + CELL_W * col + CELL_W / 2),
+            (unsigned)(TOP + CELL_H * row + 13));
 }
 
 static void shape_text(const json_t *o, char *buf, size_t n)
@@ -117,27 +126,40 @@ static void warps(FILE *f, const struct held *h)
     fputs("\n", f);
 }
 
+/* By the first request of warp 0: 1, by its lane 0: 2. */
+static int moved(const struct held *h, size_t r, size_t c)
+{
+    if (at(h->reg, r, c) < 0 || at(h->reg, r, c) >= h->vec || at(h->warp, r, c) ||
+        at(h->cta, r, c))
+        return 0;
+    return at(h->lane, r, c) ? 1 : 2;
+}
+
 static void held_by(FILE *f, const struct held *h)
 {
     for (size_t r = 0; r < h->rows; r++)
-        for (size_t c = 0; c < h->cols; c++) {
-            bool first = at(h->warp, r, c) == 0 && at(h->cta, r, c) == 0;
-            if (at(h->reg, r, c) >= 0 && first && at(h->reg, r, c) < h->vec)
-                fill(f, r, c, at(h->lane, r, c) ? "on" : "own");
+        for (size_t c = 0, to; c < h->cols; c = to) {
+            int how = moved(h, r, c);
+            for (to = c + 1; to < h->cols && moved(h, r, to) == how;)
+                to++;
+            if (how)
+                fill(f, r, c, to, how > 1 ? "own" : "on");
         }
     grid(f, (long long)h->rows, (long long)h->cols);
     warps(f, h);
-    fputs("<g class=\"cell\">", f);
-    for (size_t r = 0; r < h->rows; r++)
-        for (size_t c = 0; c < h->cols; c++) {
-            if (at(h->reg, r, c) < 0)
-                continue;
-            bool other = at(h->warp, r, c) != 0 || at(h->cta, r, c) != 0;
-            kl_html(f, "<text class=\"%s\" x=\"%u\" y=\"%u\">%lld.%lld</text>", other ? "dim" : "",
-                    (unsigned)(HEAD + CELL_W * c + CELL_W / 2), (unsigned)(TOP + CELL_H * r + 13),
-                    at(h->lane, r, c), at(h->reg, r, c));
-        }
-    fputs("</g></svg></div>\n", f);
+    for (int others = 0; others < 2; others++) {
+        fputs(others ? "<g class=\"cell others\">" : "<g class=\"cell\">", f);
+        for (size_t r = 0; r < h->rows; r++)
+            for (size_t c = 0; c < h->cols; c++) {
+                bool other = at(h->warp, r, c) != 0 || at(h->cta, r, c) != 0;
+                if (at(h->reg, r, c) < 0 || other != others)
+                    continue;
+                cell(f, r, c);
+                kl_html(f, "%lld.%lld</text>", at(h->lane, r, c), at(h->reg, r, c));
+            }
+        fputs("</g>", f);
+    }
+    fputs("</svg></div>\n", f);
 }
 
 static void holders(FILE *f, const json_t *o, const char *id)
@@ -174,21 +196,25 @@ static void corner(FILE *f, const json_t *x, const json_t *o, const char *id, co
              "first load of warp 0 reads; framed: what its first store writes.",
              0);
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < cols; c++)
-            if (at(first, r, c) & 2)
-                fill(f, r, c, "on");
+        for (size_t c = 0, to; c < cols; c = to) {
+            for (to = c; to < cols && at(first, r, to) & 2;)
+                to++;
+            if (to > c)
+                fill(f, r, c, to, "on");
+            to += to == c;
+        }
     grid(f, (long long)rows, (long long)cols);
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
             if (at(first, r, c) & 1)
-                fill(f, r, c, "frame");
+                fill(f, r, c, c + 1, "frame");
     fputs("<g class=\"cell\">", f);
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
-            if (at(word, r, c) >= 0)
-                kl_html(f, "<text x=\"%u\" y=\"%u\">%lld</text>",
-                        (unsigned)(HEAD + CELL_W * c + CELL_W / 2),
-                        (unsigned)(TOP + CELL_H * r + 13), at(word, r, c) % BANKS);
+            if (at(word, r, c) >= 0) {
+                cell(f, r, c);
+                kl_html(f, "%lld</text>", at(word, r, c) % BANKS);
+            }
     fputs("</g></svg></div>\n", f);
 }
 
@@ -292,16 +318,17 @@ static void swatch(FILE *f, const char *cls, const char *text)
     kl_html(f, "<li><span class=\"sw %s\"></span>%s</li>\n", cls, text);
 }
 
-void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id)
+void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id, size_t most)
 {
     const json_t *h = json_object_get(tiles, "holders"), *x = json_object_get(tiles, "exchanges"),
                  *o;
     char part[100];
     size_t i;
-    if (!json_array_size(h) && !json_array_size(x))
+    size_t held = json_array_size(h), all = held + json_array_size(x), left = 0;
+    if (!all)
         return;
     fputs("<h3>Where elements lie</h3>\n", f);
-    if (json_array_size(h)) {
+    if (held) {
         fputs("<p class=\"dim\">The corner of each tile, an element a cell: <b>5.2</b> lies in "
               "register 2 of lane 5. Numbers at the edges are coordinates in the tile.</p>\n<ul "
               "class=\"legend\">\n",
@@ -312,10 +339,14 @@ void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id)
         fputs("</ul>\n<div class=\"row\">\n", f);
     }
     json_array_foreach (h, i, o) {
+        if (i >= most) {
+            left++;
+            continue;
+        }
         snprintf(part, sizeof part, "%s-h%u", id, (unsigned)i);
         holders(f, o, part);
     }
-    fputs(json_array_size(h) ? "</div>\n" : "", f);
+    fputs(held ? "</div>\n" : "", f);
     if (json_array_size(x)) {
         fputs("<h3>Banks of shared memory</h3>\n<p class=\"dim\">Where layouts differ, a tile goes "
               "through shared memory. First the corner of the tile: in which of the 32 banks each "
@@ -331,7 +362,16 @@ void kl_rep_tiles(FILE *f, const json_t *tiles, const char *id)
         fputs("</ul>\n", f);
     }
     json_array_foreach (x, i, o) {
+        if (i >= most) {
+            left++;
+            continue;
+        }
         snprintf(part, sizeof part, "%s-x%u", id, (unsigned)i);
         exchange(f, o, part);
     }
+    if (left)
+        kl_html(f,
+                "<p class=\"warn\">%u of %u pictures are left out, so that the page stays below %d "
+                "bytes.</p>\n",
+                (unsigned)left, (unsigned)all, KL_REP_MOST);
 }

@@ -462,6 +462,46 @@ static void large(void **state)
     kl_rep_free(&r);
 }
 
+/* Pictures of many kernels: fewer of each, and the page says so. */
+static void many_pictures(void **state)
+{
+    static const char row[] = "[0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3]";
+    struct kl_rep r = {0};
+    char *grid = NULL, *tile = NULL;
+    size_t n;
+    FILE *f = open_memstream(&grid, &n);
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        fprintf(f, "%c%s", i ? ',' : '[', row);
+    fclose(f);
+    assert_true(asprintf(&tile,
+                         "{\"rows\": 16, \"cols\": 16, \"vec\": 4, \"reg\": %s], \"lane\": %s], "
+                         "\"warp\": %s], \"cta\": %s]}",
+                         grid, grid, grid, grid) > 0);
+    json_error_t e;
+    for (int i = 0; i < 20; i++) {
+        json_t *list = json_array();
+        add(&r, "a.json", two);
+        for (int k = 0; k < 6; k++) {
+            json_t *one = json_loads(tile, 0, &e);
+            if (!one)
+                fail_msg("%s", e.text);
+            json_array_append_new(list, one);
+        }
+        r.k[r.nk - 1].tiles = json_pack("{s:o}", "holders", list);
+        r.k[r.nk - 1].ptx = many(4000);
+    }
+    char *s = page(&r, &n);
+    assert_true(r.pictures > 0 && r.pictures < 6);
+    has(s, " of 6 pictures are left out, so that the page stays below 1000000 bytes.");
+    has(s, "<summary>PTX, 100 lines</summary>");
+    assert_true(n > KL_REP_MOST - 200000);
+    free(s);
+    free(grid);
+    free(tile);
+    kl_rep_free(&r);
+}
+
 /* ---- colours ---- */
 
 struct color {
@@ -638,6 +678,7 @@ int main(void)
         cmocka_unit_test(labels),  cmocka_unit_test(figures),   cmocka_unit_test(verdict),
         cmocka_unit_test(columns), cmocka_unit_test(tuned),     cmocka_unit_test(pictures),
         cmocka_unit_test(names),   cmocka_unit_test(script_text),
+        cmocka_unit_test(many_pictures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
