@@ -268,6 +268,38 @@ static void other_files(const struct view *v)
     }
 }
 
+static bool same_traffic(const json_t *a, const json_t *b)
+{
+    return kl_jint(a, "requests") == kl_jint(b, "requests") &&
+           kl_jint(a, "units") == kl_jint(b, "units");
+}
+
+/* What the executor counted against what the model says, line by line. */
+static void agreement(FILE *f, const struct view *v)
+{
+    static const char *const kind[] = {"global_load", "global_store", "shared_load",
+                                       "shared_store"};
+    const json_t *lines = kl_jat(v->k, "executor", "lines"), *o;
+    size_t i;
+    unsigned other = 0;
+    json_array_foreach (lines, i, o) {
+        const json_t *m = find_line(v->lines, kl_jstr(o, "file"), kl_jint(o, "line"));
+        bool same = true;
+        for (size_t k = 0; k < 4; k++)
+            same &= same_traffic(json_object_get(m, kind[k]), json_object_get(o, kind[k]));
+        other += !same;
+    }
+    if (!i)
+        return;
+    if (other)
+        kl_html(f, " <span class=\"warn\">The PTX executor counted otherwise on %u of %u lines.</span>",
+                other, (unsigned)i);
+    else
+        fputs(" <span class=\"good\">The PTX executor counted the same requests, sectors and "
+              "wavefronts on each line.</span>",
+              f);
+}
+
 void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
 {
     struct view v = {.f = f,
@@ -280,12 +312,16 @@ void kl_rep_source_table(FILE *f, const struct kl_rep_kernel *k, const char *id)
     size_t n = json_array_size(v.notes);
     v.shown = kl_xalloc(n + 1);
     memset(v.shown, 0, n + 1);
+    kl_html(f, "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">", id);
+    if (n)
+        kl_html(f, "%u note%s. ", (unsigned)n, n == 1 ? "" : "s");
     kl_html(f,
-            "<h3 id=\"%s-source\">Source</h3>\n<p class=\"dim\">%u note%s. Each figure is of one "
+            "Each figure is of one "
             "request, the access of a warp: as it is / at best. Loads and stores: sectors of 32 "
-            "bytes; shared memory: wavefronts. Bytes: all that the lines ask for.%s</p>\n",
-            id, (unsigned)n, n == 1 ? "" : "s",
+            "bytes; shared memory: wavefronts. Bytes: all that the lines ask for.%s",
             k->source ? "" : " The source is not in the report: lines that it quotes.");
+    agreement(f, &v);
+    fputs("</p>\n", f);
     kl_table_begin(f, "code", "Annotated source", "#line|#loads|#stores|#shared|#bytes|source");
     if (k->source)
         from_source(&v);

@@ -104,13 +104,13 @@ static void head(FILE *f, const struct kl_rep *r)
     fputs("</dl>\n</header>\n", f);
 }
 
-static void contents(FILE *f, const struct kl_rep *r)
+static void contents(FILE *f, const struct kl_rep *r, bool roofs)
 {
     bool check = false, tune = false;
     fputs("<nav aria-label=\"Contents\"><ul>\n", f);
     if (r->nk)
-        fputs("<li><a href=\"#kernels\">Kernels</a></li>\n", f);
-    fputs("<li><a href=\"#roofline\">Roofline</a></li>\n", f);
+        kl_html(f, "<li><a href=\"#kernels\">%s</a></li>\n", r->nk == 1 ? "In short" : "Kernels");
+    fputs(roofs ? "<li><a href=\"#roofline\">Roofline</a></li>\n" : "", f);
     for (size_t i = 0; i < r->nin; i++) {
         check |= r->in[i].kind == KL_REP_CHECK;
         tune |= r->in[i].kind == KL_REP_TUNE;
@@ -171,12 +171,17 @@ void kl_rep_kernels(FILE *f, const struct kl_rep *r)
     bool times = false;
     if (!r->nk)
         return;
-    fputs("<section id=\"kernels\"><h2>Kernels</h2>\n<ul class=\"verdict\">\n", f);
+    kl_html(f, "<section id=\"kernels\"><h2>%s</h2>\n<ul class=\"verdict\">\n",
+            r->nk == 1 ? "In short" : "Kernels");
     for (size_t i = 0; i < r->nk; i++) {
         times |= measured_us(r, r->k[i].j) > 0;
         kl_rep_verdict(f, r, i);
     }
     fputs("</ul>\n", f);
+    if (r->nk == 1) { /* all of it stands in the section of the kernel */
+        fputs("</section>\n", f);
+        return;
+    }
     kl_table_begin(f, "", "Kernels",
                    times ? "kernel|GPU|target|#blocks|#threads|#must move|#FLOP/B|bound|#floor, "
                            "memory|#floor, copy|#measured|#registers|#occupancy|#notes"
@@ -212,18 +217,31 @@ static void data(FILE *f, const struct kl_rep *r)
     fputs("</body>\n</html>\n", f);
 }
 
+/* The section, or nothing where no kernel has a place between bytes and operations. */
+static char *rooflines(const struct kl_rep *r)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return NULL;
+    fputs("<section id=\"roofline\"><h2>Roofline</h2>\n<div class=\"row\">\n", f);
+    unsigned drawn = kl_rep_roofs(f, r);
+    fputs("</div></section>\n", f);
+    if (!fclose(f) && drawn)
+        return text;
+    free(text);
+    return NULL;
+}
+
 static void page(FILE *f, const struct kl_rep *r)
 {
-    char id[32];
+    char id[32], *roofs = rooflines(r);
     head(f, r);
-    contents(f, r);
+    contents(f, r, roofs != NULL);
     kl_rep_kernels(f, r);
-    fputs("<section id=\"roofline\"><h2>Roofline</h2>\n<div class=\"row\">\n", f);
-    if (!kl_rep_roofs(f, r))
-        fputs("<p class=\"dim\">No kernel here has floating-point operations whose number is "
-              "known, so that none has a place between bytes and operations.</p>",
-              f);
-    fputs("</div></section>\n", f);
+    fputs(roofs ? roofs : "", f);
+    free(roofs);
     for (size_t i = 0; i < r->nin; i++)
         if (r->in[i].kind == KL_REP_BENCH) {
             snprintf(id, sizeof id, "b%u", (unsigned)i + 1);

@@ -4,7 +4,7 @@
 
 #include "cli/report.h"
 
-enum { CELL_W = 33, CELL_H = 18, HEAD = 40, TOP = 20, RIGHT = 62 };
+enum { CELL_W = 30, CELL_H = 18, HEAD = 32, TOP = 20, RIGHT = 60 };
 enum { BANK_W = 14, BANK_HEAD = 76, BANKS = 32, GROUPS = 4 };
 
 static long long at(const json_t *grid, size_t row, size_t col)

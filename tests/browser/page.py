@@ -240,8 +240,10 @@ def main():
             url = p.get("request", {}).get("url", "")
             if e["method"] == "Network.requestWillBeSent" and not url.startswith(("file:", "data:")):
                 bad.append("request: " + url)
-            if e["method"] in ("Runtime.consoleAPICalled", "Log.entryAdded", "Runtime.exceptionThrown"):
-                bad.append("console: " + str(p.get("entry", {}).get("text") or p.get("type")))
+            entry = p.get("entry", {})   # of a request that failed: it is told above
+            if e["method"] in ("Runtime.consoleAPICalled", "Log.entryAdded", "Runtime.exceptionThrown") \
+                    and entry.get("source") != "network":
+                bad.append("console: " + str(entry.get("text") or p.get("type")))
     finally:
         b.close()
     for line in dict.fromkeys(bad):

@@ -268,6 +268,31 @@ static void verdict(void **state)
     kl_rep_free(&r);
 }
 
+/* What the executor counted, against the model. */
+static void agreement(void **state)
+{
+    static const char form[] =
+        "{\"schema\": \"kiln.explain/1\", \"kernels\": [{\"kernel\": \"k\", \"file\": \"a\", "
+        "\"model\": {\"lines\": [{\"file\": \"a\", \"line\": 3, \"global_load\": {\"requests\": 4, "
+        "\"units\": 64, \"ideal\": 64, \"bytes\": 2048}}]}, \"executor\": {\"lines\": [{\"file\": "
+        "\"a\", \"line\": 3, \"global_load\": {\"requests\": 4, \"units\": %d, \"ideal\": 64}}]}}]}";
+    (void)state;
+    for (int units = 64; units < 66; units++) {
+        struct kl_rep r = {0};
+        size_t n;
+        char *text, *s;
+        assert_true(asprintf(&text, form, units) > 0);
+        add(&r, "a.json", text);
+        s = page(&r, &n);
+        has(s, units == 64 ? "The PTX executor counted the same requests, sectors and wavefronts"
+                           : "The PTX executor counted otherwise on 1 of 1 lines.");
+        has(s, "<h2>In short</h2>");
+        free(text);
+        free(s);
+        kl_rep_free(&r);
+    }
+}
+
 /* Columns that no row fills are left out; checks that differ in figures are one line. */
 static void columns(void **state)
 {
@@ -333,8 +358,8 @@ static void pictures(void **state)
     assert_non_null(r.k[0].tiles);
     char *s = page(&r, &n);
     has(s, ">5.1</text>");
-    has(s, ">warp 0</text><text class=\"tick\" x=\"112\" y=\"51\">warp 1</text>");
-    has(s, "<path class=\"other\" d=\"M40 38h33M73 38h33\"/>");
+    has(s, ">warp 0</text><text class=\"tick\" x=\"98\" y=\"51\">warp 1</text>");
+    has(s, "<path class=\"other\" d=\"M32 38h30M62 38h30\"/>");
     has(s, "First load of warp 0, 8 bytes a lane: <b class=\"bad\">9 wavefronts</b>, 2 at best");
     has(s, ">lanes 16–31</text>");
     has(s, ">→ 7</text>");
@@ -678,7 +703,7 @@ int main(void)
         cmocka_unit_test(labels),  cmocka_unit_test(figures),   cmocka_unit_test(verdict),
         cmocka_unit_test(columns), cmocka_unit_test(tuned),     cmocka_unit_test(pictures),
         cmocka_unit_test(names),   cmocka_unit_test(script_text),
-        cmocka_unit_test(many_pictures),
+        cmocka_unit_test(many_pictures), cmocka_unit_test(agreement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
