@@ -6,7 +6,7 @@
 #include "cli/report.h"
 #include "explain.h"
 
-enum { NOTES = 3, ARRAYS = 6 }; /* that a kernel shows here at most */
+enum { NOTES = 3, ARRAYS = 6, PEERS = 6 }; /* that a kernel shows here at most */
 
 const char *kl_rep_bound(const json_t *k)
 {
@@ -107,6 +107,33 @@ static void bound(FILE *f, const json_t *k)
     }
 }
 
+static bool same_text(const json_t *a, const json_t *b, const char *key)
+{
+    return strcmp(kl_jstr(a, key), kl_jstr(b, key)) == 0;
+}
+
+/* How many times as fast as the peers of the same run, on the same case. */
+static void peers(FILE *f, const struct kl_rep *r, const json_t *row, double ms)
+{
+    unsigned n = 0;
+    char t[32];
+    for (size_t i = 0; i < r->nin; i++) {
+        const json_t *o, *rows = json_object_get(r->in[i].root, "rows");
+        size_t k;
+        bool own = false;
+        json_array_foreach (rows, k, o)
+            own |= o == row;
+        json_array_foreach (rows, k, o) {
+            double other = kl_jnum(json_object_get(o, "cold"), "median");
+            if (own && json_is_true(json_object_get(o, "peer")) && other > 0 && n < PEERS &&
+                same_text(o, row, "device") && same_text(o, row, "shape") &&
+                same_text(o, row, "point"))
+                kl_html(f, "%s%s× as fast as %s", n++ ? ", " : "; ", kl_rep_num(other / ms, t),
+                        kl_jstr(o, "kernel"));
+        }
+    }
+}
+
 static void measured(FILE *f, const struct kl_rep *r, const json_t *k)
 {
     const json_t *row = kl_rep_row(r, k, "cuda");
@@ -119,6 +146,7 @@ static void measured(FILE *f, const struct kl_rep *r, const json_t *k)
     kl_html(f, "<p><b>Measured</b>: %s, cold", kl_rep_ms(ms, t));
     if (us > 0 && strcmp(kl_rep_bound(k), "memory") == 0)
         kl_html(f, ", %.1f%% of the rate of that floor", us / ms / 10);
+    peers(f, r, row, ms);
     fputs(".</p>\n", f);
 }
 

@@ -247,14 +247,17 @@ static void verdict(void **state)
     add(&r, "b.json",
         "{\"schema\": \"kiln.bench/1\", \"devices\": [{\"device\": \"cuda\", \"name\": \"G\"}], "
         "\"rows\": [{\"kernel\": \"copies/f32\", \"device\": \"cuda\", \"bytes\": 4258000, \"gbs\": "
-        "2129.0, \"cold\": {\"median\": 0.002}}]}");
+        "2129.0, \"shape\": \"s\", \"cold\": {\"median\": 0.002}}, {\"kernel\": \"numpy\", \"peer\": true, "
+        "\"device\": \"cuda\", \"shape\": \"s\", \"cold\": {\"median\": 0.003}}, {\"kernel\": \"torch\", "
+        "\"peer\": true, \"device\": \"cuda\", \"shape\": \"other\", \"cold\": {\"median\": 9}}]}");
     add(&r, "c.json",
         "{\"schema\": \"kiln.check/1\", \"file\": \"a.kiln\", \"kernel\": \"adds\", \"status\": "
         "\"findings\", \"diagnostics\": [{\"code\": \"K1301\", \"severity\": \"error\"}]}");
     char *s = page(&r, &n);
     has(s, "<h1>copies, adds</h1>");
     has(s, "<b>Bound by memory</b>: 4.1 MiB must move. On G that takes at least <b>1.00 µs</b>");
-    has(s, "<b>Measured</b>: 2.00 µs, cold, 50.0% of the rate of that floor.");
+    has(s, "<b>Measured</b>: 2.00 µs, cold, 50.0% of the rate of that floor; "
+           "1.50× as fast as numpy.</p>");
     has(s, "<b>Bound by arithmetic</b>: 1 GFLOP at the 50 TFLOP/s of fp32 on G take at least "
            "<b>20.0 µs</b>");
     has(s, "<b>Occupancy 50%</b>: 8 blocks of 64 threads on a multiprocessor, limited by registers");
