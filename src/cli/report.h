@@ -149,6 +149,7 @@ void kl_plot_label(struct kl_plot *p, double x, double y, int series, const char
 /* A text along a line, above or below it.  false: there is no place. */
 bool kl_plot_along(struct kl_plot *p, double x0, double y0, double x1, double y1, bool above,
                    const char *text);
+void kl_plot_cut(char *out, size_t size, const char *text, unsigned room);
 /* The name of a line that ends at (x, y), in the right margin at height `at`. */
 void kl_plot_end_name(struct kl_plot *p, double x, double y, double at, int series,
                       const char *text);

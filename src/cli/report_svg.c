@@ -5,8 +5,7 @@
 
 #include "cli/report.h"
 
-enum { LINE = 13 };
-static const double CHAR = 6.6; /* size of a letter of 11 px, roughly */
+static const double LINE = 13, CHAR = 6.6; /* size of a letter of 11 px, roughly */
 
 /* ---- coordinates ---- */
 
@@ -74,7 +73,8 @@ void kl_plot_label(struct kl_plot *p, double x, double y, int series, const char
 {
     double w = CHAR * letters(text);
     for (int i = 0; i < 160; i++) { /* right, left, above, below; then farther away */
-        double far = 8 + 9 * (i / 8), x0, y0;
+        int round = i / 8;
+        double far = 8 + 9 * round, x0, y0;
         static const double dx[] = {1, -1, 0, 0, 1, 1, -1, -1}, dy[] = {0, 0, -1, 1, -1, 1, -1, 1};
         double sx = dx[i % 8], sy = dy[i % 8];
         x0 = x + sx * far - (sx < 0 ? w : sx > 0 ? 0 : w / 2);
@@ -113,7 +113,8 @@ bool kl_plot_along(struct kl_plot *p, double x0, double y0, double x1, double y1
         double from = len - w - 4 - (len - w - 8) * i / TRIES;
         bool ok = true;
         for (int pass = 0; pass < 2 && ok; pass++)
-            for (double at = 0; at <= w; at += STEP) {
+            for (int k = 0; k * STEP <= w; k++) {
+                double at = k * STEP;
                 double cx = x0 + dx * (from + at) - dy * mid, cy = y0 + dy * (from + at) + dx * mid;
                 if (pass)
                     take(p, cx - 6, cy - 6, cx + 6, cy + 6);
@@ -132,20 +133,25 @@ bool kl_plot_along(struct kl_plot *p, double x0, double y0, double x1, double y1
     return false;
 }
 
-/* Cut where the room ends; the table behind the chart has the whole of it. */
-void kl_plot_end_name(struct kl_plot *p, double x, double y, double at, int series,
-                      const char *text)
+/* At most `room` characters; the table behind a chart has the whole of it. */
+void kl_plot_cut(char *out, size_t size, const char *text, unsigned room)
 {
-    double left = p->w - p->right + 14;
-    unsigned room = (unsigned)((p->right - 14) / CHAR), n = letters(text);
+    unsigned n = letters(text);
     size_t bytes = 0;
     for (unsigned k = 0; n > room ? k + 1 < room : text[bytes] != 0; k++)
         do
             bytes++;
         while (((unsigned char)text[bytes] & 0xc0) == 0x80);
+    bytes = bytes < size - 8 ? bytes : size - 8;
+    snprintf(out, size, "%.*s%s", (int)bytes, text, n > room ? "…" : "");
+}
+
+void kl_plot_end_name(struct kl_plot *p, double x, double y, double at, int series,
+                      const char *text)
+{
+    double left = p->w - p->right + 14;
     char name[256];
-    snprintf(name, sizeof name, "%.*s%s", (int)(bytes < 240 ? bytes : 240), text,
-             n > room ? "…" : "");
+    kl_plot_cut(name, sizeof name, text, (unsigned)((p->right - 14) / CHAR));
     kl_html(p->f, "<path class=\"lead s%d\" d=\"M%.1f %.1fL%.1f %.1fH%.1f\"/>", series, x + 6, y,
             left - 5, at, left - 2);
     kl_html(p->f, "<text class=\"l%d\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", series, left, at + 4,
@@ -232,8 +238,9 @@ static void ticks(struct kl_plot *p, const struct kl_axis *a,
         return;
     double step = pow(10, floor(log10((a->hi - a->lo) / 4)));
     step *= (a->hi - a->lo) / step > 10 ? (a->hi - a->lo) / step > 20 ? 5 : 2 : 1;
-    for (double v = ceil(a->lo / step) * step; v <= a->hi * 1.0001; v += step)
-        tick(p, v, true);
+    double first = ceil(a->lo / step);
+    for (int i = 0; (first + i) * step <= a->hi * 1.0001; i++)
+        tick(p, (first + i) * step, true);
 }
 
 void kl_plot_begin(struct kl_plot *p, FILE *f, const char *id, const char *title, const char *desc)

@@ -167,8 +167,10 @@ static void label_series(struct kl_plot *p, const struct sweep *s)
     for (int i = 0; i < n; i++) /* downwards, then up from the bottom */
         v[i].at = i && v[i].at < v[i - 1].at + HIGH ? v[i - 1].at + HIGH : v[i].at;
     double least = p->h - p->bottom;
-    for (int i = n; i-- > 0; least = v[i].at - HIGH)
+    for (int i = n; i-- > 0;) {
         v[i].at = fmin(v[i].at, least);
+        least = v[i].at - HIGH;
+    }
     for (int i = 0; i < n; i++)
         kl_plot_end_name(p, v[i].x, v[i].y, v[i].at, v[i].series, v[i].name);
 }
@@ -254,7 +256,8 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
         return;
     double h = 20.0 * (double)n + 24, y = 20;
     kl_html(f,
-            "<figure><figcaption>GB/s, cold; the tick is the copy measured beside it</figcaption>\n"
+            "<figure><figcaption>GB/s, cold. <span class=\"dim\">Thin: 95%% interval of the median; "
+            "long tick: the copy measured beside it; grey bars: peers.</span></figcaption>\n"
             "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Rates as bars\"><svg "
             "class=\"chart\" viewBox=\"0 0 580 %.0f\" width=\"580\" height=\"%.0f\" role=\"img\" "
             "aria-labelledby=\"%s-b-t %s-b-d\"><title id=\"%s-b-t\">Rates in GB/s</title><desc "
@@ -262,10 +265,15 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
             h, h, id, id, id, id);
     json_array_foreach (rows, i, o) {
         double v = kl_jnum(o, "gbs"), copy = kl_jnum(o, "copy_gbs");
-        char name[200], a[32];
+        char whole[300], name[256], a[32];
+        struct dot d = {.y = v, .row = o};
         if (done[i] || !(v > 0))
             continue;
-        snprintf(name, sizeof name, "%.28s %.20s", kl_jstr(o, "kernel"), kl_jstr(o, "shape"));
+        snprintf(whole, sizeof whole, "%.120s%s%.60s%s%.60s", kl_jstr(o, "kernel"),
+                 *kl_jstr(o, "setting") ? " " : "", kl_jstr(o, "setting"),
+                 *kl_jstr(o, "shape") ? " " : "", kl_jstr(o, "shape"));
+        kl_plot_cut(name, sizeof name, whole, 37);
+        interval(&d);
         kl_html(f, "<text class=\"tick e ink\" x=\"296\" y=\"%.1f\">%s</text>", y + 4,
                 kl_rep_num(v, a));
         kl_html(f,
@@ -273,6 +281,9 @@ static void bars(FILE *f, const json_t *rows, const bool *done, const char *id)
                 "d=\"M304 %.1fh%.1fv13h%.1fZ\"/>",
                 y + 4, name, json_is_true(json_object_get(o, "peer")) ? " peer" : "", y - 6.5,
                 260 * v / top, -260 * v / top);
+        if (d.hi > d.lo && d.hi <= 1.2 * top)
+            kl_html(f, "<path class=\"whisker ends\" d=\"M%.1f %.1fv6m0 -3H%.1fm0 -3v6\"/>",
+                    304 + 260 * d.lo / top, y - 3, 304 + 260 * d.hi / top);
         if (copy > 0)
             kl_html(f, "<path class=\"line s9\" d=\"M%.1f %.1fv19\"/>", 304 + 260 * copy / top,
                     y - 9.5);
