@@ -298,14 +298,18 @@ static void listing(FILE *f, const char *what, const char *how, const char *s, s
     fputs("</details>\n", f);
 }
 
-static void constants(FILE *f, const json_t *k)
+static void constants(FILE *f, const struct kl_rep_kernel *kernel)
 {
+    const json_t *k = kernel->j;
     const json_t *facts = json_object_get(k, "facts");
     json_t *o;
     const char *name;
     kl_html(f, "<p class=\"dim\">%s:%lld", kl_jstr(k, "file"), kl_jint(k, "line"));
     json_object_foreach (json_object_get(k, "constants"), name, o)
         kl_html(f, ", %s = %s", name, json_string_value(o));
+    if (kernel->tuned)
+        kl_html(f, "; tuned constants of <a href=\"#tune\">%s:%u</a>", kernel->tuned,
+                kernel->tuned_line);
     if (json_is_true(json_object_get(facts, "v16")))
         fputs("; rows and starts are multiples of 16 bytes", f);
     if (json_is_true(json_object_get(facts, "i32")))
@@ -323,7 +327,7 @@ void kl_rep_kernel(FILE *f, const struct kl_rep *r, size_t i)
     char id[32];
     snprintf(id, sizeof id, "k%u", (unsigned)i + 1);
     kl_html(f, "<section id=\"%s\"><h2>%s</h2>\n", id, kl_jstr(k->j, "kernel"));
-    constants(f, k->j);
+    constants(f, k);
     card(f, r, k->j);
     arrays(f, k->j);
     kl_rep_source_table(f, k, id);

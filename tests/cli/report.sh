@@ -86,3 +86,12 @@ grep -c 'id="tune"' g.html
 r tuned.kiln x=4096:f32 tuned.kiln.tune -o g.html 2>/dev/null && grep -c 'on this page\|used by' g.html
 echo "kiln-tune 3" >tuned.kiln.tune
 k tuned.kiln x=4096:f32 --registers none -o g.html
+# the words of the busiest banks add up to the wavefronts that the layouts were chosen by
+sums() { awk '
+    function end() { if (want != "") { n++; if (want != sum) { print want " wavefronts, drawn " sum }; hot += want > best } want = "" }
+    /class="req"/ { end(); want = $0; sub(/ wavefront.*/, "", want); sub(/.*>/, "", want); best = $0
+        sub(/ at best.*/, "", best); sub(/.* /, "", best); want += 0; best += 0; sum = 0 }
+    /→ [0-9]/ { at = $0; sub(/.*→ /, "", at); sum += at + 0 }
+    END { end(); print n " accesses, " hot " with conflicts" }' "$1"; }
+r conflict.kiln x=256x256:f32 --no-swizzle -o w.html && sums w.html
+r "$SRC/kernels/attention.kiln:attention" q=1x1x128x64:bf16 k=1x1x128x64:bf16 v=1x1x128x64:bf16 -o w.html && sums w.html

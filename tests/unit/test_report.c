@@ -340,6 +340,7 @@ static void tuned(void **state)
     has(s, "<td>B=16</td><td class=\"n dim\">–</td><td class=\"n dim\">–</td><td class=\"n "
            "dim\">–</td><td><b class=\"good\">used by</b> <a href=\"#k1\">copies</a></td><td "
            "class=\"dim\">a.tune:7</td>");
+    has(s, "; tuned constants of <a href=\"#tune\">a.tune:7</a>");
     free(s);
     kl_rep_free(&r);
 }
