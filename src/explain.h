@@ -8,6 +8,7 @@
 
 #include "model/gpu.h"
 #include "model/model.h"
+#include "model/time.h"
 #include "sim/sim.h"
 #include "tool.h"
 
@@ -29,6 +30,7 @@ typedef struct kl_explain_opts {
     const char *ptxas;    /* absolute path; NULL: it is not asked */
     bool driver;          /* ask the driver where ptxas is not asked or fails */
     bool no_swizzle;
+    bool all;             /* every instance of a finding, not the first and a count */
     uint32_t level;       /* of the passes; 0: the context's */
     const uint64_t *base; /* of each argument: where element [0,...,0] of an array lies, modulo 256 */
 } kl_explain_opts;
@@ -82,6 +84,9 @@ typedef struct kl_explained {
     const char *peak_of;     /* "fp32", "tensor f16" */
     bool has_roof;
     kl_roof roof;
+    bool has_times;
+    kl_times times;          /* how long each part of the chip is busy */
+    kl_tail tail;            /* what the last wave costs */
     uint64_t under_way;      /* bytes that the loads of a block ask for at once, at most */
 
     const kl_sim_counts *counts; /* of kl_explain_measure; NULL: not measured */

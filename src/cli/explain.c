@@ -181,6 +181,7 @@ static int read_options(struct explain *x)
     x->opts.arch = kl_opt(x->o, KL_OPT_arch);
     x->opts.chip = x->has_chip ? &x->chip : NULL;
     x->opts.no_swizzle = kl_opt_given(x->o, KL_OPT_no_swizzle);
+    x->opts.all = kl_opt_given(x->o, KL_OPT_explain_all);
     return rc;
 }
 

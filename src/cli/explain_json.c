@@ -247,7 +247,7 @@ static json_t *shared_of(const kl_model_shared *s)
     json_t *j = json_object();
     put(j, "line", json_integer(s->place.line));
     put(j, "place", kl_json_place(&s->place));
-    put(j, "kind", json_string(s->store ? "store" : "load"));
+    put(j, "kind", json_string(s->push ? "cluster store" : s->store ? "store" : "load"));
     put(j, "lane_bytes", json_integer(s->width));
     put(j, "exact", json_boolean(s->exact));
     put(j, "traffic", moved(&s->t));
@@ -268,6 +268,7 @@ static json_t *line_of(const kl_model_line *l)
     put(j, "global_store", moved(&l->gstore));
     put(j, "shared_load", moved(&l->sload));
     put(j, "shared_store", moved(&l->sstore));
+    put(j, "cluster_store", moved(&l->push));
     put(j, "atomic", moved(&l->atomic));
     put(j, "exact", json_boolean(l->exact));
     return j;
@@ -327,6 +328,7 @@ static json_t *model(const kl_model *m)
     put(j, "global_store", moved(&m->gstore));
     put(j, "shared_load", moved(&m->sload));
     put(j, "shared_store", moved(&m->sstore));
+    put(j, "cluster_store", moved(&m->push));
     put(j, "atomic", moved(&m->atomic));
     put(j, "barriers", count(m->barriers));
     put(work, "fp16", count(m->work.fp16));
@@ -378,6 +380,7 @@ static json_t *executor(const kl_sim_counts *c)
     put(j, "global_store", counted(&c->gstore));
     put(j, "shared_load", counted(&c->sload));
     put(j, "shared_store", counted(&c->sstore));
+    put(j, "cluster_store", counted(&c->push));
     for (uint32_t i = 0; i < c->nline; i++) {
         const kl_sim_line *l = &c->line[i];
         json_t *o = json_object();
@@ -389,6 +392,7 @@ static json_t *executor(const kl_sim_counts *c)
         put(o, "global_store", counted(&l->gstore));
         put(o, "shared_load", counted(&l->sload));
         put(o, "shared_store", counted(&l->sstore));
+        put(o, "cluster_store", counted(&l->push));
         json_array_append_new(lines, o);
     }
     put(j, "lines", lines);

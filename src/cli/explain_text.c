@@ -191,6 +191,26 @@ static void part(struct line *l, const kl_explained *e, const kl_model_array *r,
     }
 }
 
+/* What is read more than once, and whether the second-level cache may have it. */
+static void again(struct kl_page *p)
+{
+    const kl_explained *e = p->e;
+    const kl_model *m = e->model;
+    double more = 0;
+    char a[32], b[32];
+    if (!m || m->cut || !e->chip || e->chip->l2 <= 0)
+        return;
+    for (uint32_t i = 0; i < m->array.n; i++)
+        more += (double)m->array.v[i].read - (double)m->array.v[i].unique_read;
+    if (more * 100 < e->bytes || more <= 0)
+        return;
+    bool fits = e->bytes <= e->chip->l2 * 1024 * 1024;
+    row(p, "", "%s are read again; all different bytes, %s, %s the L2 cache (%.4g MiB): %s", size(more, a),
+        size(e->bytes, b), fits ? "fit" : "do not fit", e->chip->l2,
+        fits ? "they may come from there"
+             : "part of them may come from memory again, unless programs that run together share them");
+}
+
 static void traffic(struct kl_page *p)
 {
     const kl_explained *e = p->e;
@@ -232,6 +252,7 @@ static void traffic(struct kl_page *p)
             part(&l, e, r, r->unique_written);
         row(p, "", "%s", l.s);
     }
+    again(p);
 }
 
 static void work(struct kl_page *p)
@@ -285,6 +306,22 @@ static void floors(struct kl_page *p)
             e->peak_of);
     if (l.n)
         row(p, "floor", "%s", l.s);
+}
+
+/* How long each part of the GPU is busy if it never waits. */
+static void busy(struct kl_page *p)
+{
+    const kl_explained *e = p->e;
+    struct line l = {.n = 0};
+    if (!e->has_times)
+        return;
+    for (int i = 0; i < KL_NBUSY; i++) {
+        add(&l, "%s%s %.4g us", i ? "   " : "", kl_busy_name[i], e->times.us[i]);
+        if (i == KL_BUSY_L2)
+            add(&l, " at %.0f GB/s (%s)", kl_l2_rate(e->chip),
+                e->chip->l2_read > 0 ? "measured" : "its ports");
+    }
+    row(p, "busy", "%s   (model, at least)", l.s);
 }
 
 /* ---- accesses ---- */
@@ -362,7 +399,8 @@ static void onchip(struct kl_page *p)
     if (e->has_sm && e->sm.reserved)
         add(&l, " (+%u B reserved)", e->sm.reserved);
     if (m) {
-        uint64_t units = m->sload.units + m->sstore.units, ideal = m->sload.ideal + m->sstore.ideal;
+        uint64_t units = m->sload.units + m->sstore.units + m->push.units,
+                 ideal = m->sload.ideal + m->sstore.ideal + m->push.ideal;
         add(&l, "   %llu bank conflicts", (unsigned long long)(units > ideal ? units - ideal : 0));
         add(&l, "   %llu barriers", (unsigned long long)m->barriers);
     }
@@ -371,7 +409,7 @@ static void onchip(struct kl_page *p)
         const kl_model_shared *s = &m->shared.v[i];
         l.n = 0;
         add(&l, "line %-4u %s   %s %u B/lane   %.4g wavefronts/request (ideal %.4g)", s->place.line,
-            snippet(&s->place, text), s->store ? "store" : "load", s->width,
+            snippet(&s->place, text), s->push ? "store to other blocks" : s->store ? "store" : "load", s->width,
             per(s->t.units, s->t.requests), per(s->t.ideal, s->t.requests));
         if (s->chosen && s->t.requests)
             add(&l, "   %s: plain %.4g, padded %.4g, swizzled %.4g", s->chosen,
@@ -540,6 +578,8 @@ static void waves(struct kl_page *p)
         add(&l, "   last wave %.3g%% full: %llu block%s   tail cost <= %.3g%%",
             100.0 * (double)w->rest / (double)w->slots, (unsigned long long)w->rest,
             w->rest == 1 ? "" : "s", 100 * w->tail);
+    if (e->tail.known)
+        add(&l, ", by the model %.2g%%", 100 * e->tail.gain);
     else if (w->whole)
         add(&l, "   the last wave is full");
     if (e->info.cluster > 1)
@@ -566,16 +606,18 @@ static void model_cells(const kl_model_line *l, struct cells *c)
     cell(c->load, l->gload.units, l->gload.ideal, l->gload.requests);
     cell(c->store, l->gstore.units + l->atomic.units, l->gstore.ideal + l->atomic.ideal,
          l->gstore.requests + l->atomic.requests);
-    cell(c->shared, l->sload.units + l->sstore.units, l->sload.ideal + l->sstore.ideal,
-         l->sload.requests + l->sstore.requests);
+    cell(c->shared, l->sload.units + l->sstore.units + l->push.units,
+         l->sload.ideal + l->sstore.ideal + l->push.ideal,
+         l->sload.requests + l->sstore.requests + l->push.requests);
 }
 
 static void sim_cells(const kl_sim_line *l, struct cells *c)
 {
     cell(c->load, l->gload.parts, l->gload.ideal, l->gload.requests);
     cell(c->store, l->gstore.parts, l->gstore.ideal, l->gstore.requests);
-    cell(c->shared, l->sload.parts + l->sstore.parts, l->sload.ideal + l->sstore.ideal,
-         l->sload.requests + l->sstore.requests);
+    cell(c->shared, l->sload.parts + l->sstore.parts + l->push.parts,
+         l->sload.ideal + l->sstore.ideal + l->push.ideal,
+         l->sload.requests + l->sstore.requests + l->push.requests);
 }
 
 static void source_row(struct kl_page *p, const char *label, const struct cells *c, double bytes,
@@ -707,6 +749,7 @@ static void measured(struct kl_page *p)
     total(p, "", "global stores", &m->gstore, &c->gstore, m->exact);
     total(p, "", "shared loads", &m->sload, &c->sload, m->exact);
     total(p, "", "shared stores", &m->sstore, &c->sstore, m->exact);
+    total(p, "", "stores to other blocks", &m->push, &c->push, m->exact);
 }
 
 static void doubts(struct kl_page *p)
@@ -745,6 +788,7 @@ void kl_page_print(struct kl_page *p)
     traffic(p);
     work(p);
     floors(p);
+    busy(p);
     accesses(p, KL_MODEL_LOAD, "loads");
     accesses(p, KL_MODEL_STORE, "stores");
     accesses(p, KL_MODEL_ATOMIC, "atomics");

@@ -337,13 +337,26 @@ static void roof(kl_explained *e)
     e->has_roof = e->flop > 0 && !m->cut && kl_roof_of(e->flop, e->bytes, e->bandwidth, e->peak, &e->roof);
 }
 
+static void times(kl_explained *e)
+{
+    if (!e->chip)
+        return;
+    if (e->model)
+        e->has_times = kl_times_of(e->model, e->chip, e->bytes, &e->times);
+    if (e->has_occ && e->ctas && !(e->model && e->model->cut))
+        kl_tail_of(&e->waves, e->chip, !e->has_roof || e->roof.memory, e->bytes / (double)e->ctas,
+                   (double)e->under_way, &e->tail);
+}
+
 static kiln_status finish(struct kl_call *c, void *arg)
 {
     struct job *j = arg;
     occupancy(j->e);
     roof(j->e);
+    times(j->e);
+    const kl_note_opts o = {.times = j->e->has_times ? &j->e->times : NULL, .all = j->o->all};
     if (j->e->model)
-        kl_model_notes(j->e->model, j->e->in, c->d);
+        kl_model_notes(j->e->model, j->e->in, &o, c->d);
     kl_explain_rules(j->e, j->k->node->name_span, c->d);
     return KILN_OK;
 }

@@ -80,11 +80,12 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
                 "%.3g%% of the warps fit on a multiprocessor, and they do not keep memory busy",
                 100 * e->occ.share);
     kl_note(g, nowhere,
-            "%u block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %d "
-            "ns / %u, the latency is assumed)",
+            "%u block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %.0f "
+            "ns / %u, the latency is %s)",
             e->occ.blocks, e->occ.blocks == 1 ? "" : "s",
             kl_explain_bytes((double)e->under_way, one), kl_explain_bytes(now, have), e->chip->name,
-            kl_explain_bytes(want, need), e->chip->memory, KL_LATENCY_NS, e->chip->sms);
+            kl_explain_bytes(want, need), e->chip->memory, kl_latency(e->chip), e->chip->sms,
+            e->chip->latency > 0 ? "measured" : "assumed");
     for (int i = 0; i < KL_NLIMIT; i++) {
         if (!(e->occ.limiter & 1u << i))
             continue;
@@ -104,6 +105,24 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
     gain(g, 1 - now / want, "the time");
 }
 
+/* Where memory is the bound: what so few blocks can ask of it.  No launch is faster than one load. */
+static void few_under_way(const kl_explained *e, struct kl_diag *g)
+{
+    char one[32];
+    double rate = kl_memory_rate(e->chip), wait = kl_latency(e->chip) * 1e-3;
+    double now = (double)e->ctas * (double)e->under_way / kl_latency(e->chip);
+    if (rate <= 0 || now <= 0 || now >= rate || e->bytes <= 0 || (e->has_roof && !e->roof.memory))
+        return;
+    double took = kl_floor_us(e->bytes, now), best = kl_floor_us(e->bytes, rate);
+    best = best > wait ? best : wait;
+    if (best < took)
+        kl_note(g, nowhere,
+                "of the kernel's time: about %.0f%% (model): loads of %s under way in each block carry "
+                "%.3g GB/s at %.0f ns (%s), and memory %.0f: %.3g us, then %.3g",
+                100 * (1 - best / took), kl_explain_bytes((double)e->under_way, one), now,
+                kl_latency(e->chip), e->chip->latency > 0 ? "measured" : "assumed", rate, took, best);
+}
+
 static void grid(const kl_explained *e, kl_span at, kl_diags *d)
 {
     const kl_waves *w = &e->waves;
@@ -118,18 +137,14 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
         kl_note(g, nowhere, "help: smaller tiles make more programs; a long loop can be split over "
                             "programs, whose parts a second kernel joins");
         gain(g, 1 - (double)e->ctas / e->chip->sms, "the time");
+        few_under_way(e, g);
         return;
     }
-    if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2 || w->efficiency > 0.95)
+    if (!e->has_occ || !w->slots || w->whole < 1 || w->tail < 0.2 || w->efficiency > 0.95 ||
+        (e->tail.known && e->tail.gain < 0.05))
         return;
-    /* What shares a multiprocessor's arithmetic runs faster with fewer neighbours: there the last wave
-     * costs what the busiest multiprocessor has more than its share.  Only what waits takes as long as
-     * in a full wave. */
     uint64_t most = (e->ctas + e->chip->sms - 1) / e->chip->sms;
-    double mean = (double)e->ctas / e->chip->sms, busy = 1 - mean / (double)most;
-    bool computes = e->has_roof && !e->roof.memory;
-    if (computes && busy < 0.05)
-        return;
+    double mean = (double)e->ctas / e->chip->sms;
     struct kl_diag *g =
         kl_diag(d, KL_K2302, at, "%.2f waves: the last one holds %llu of %llu blocks", w->waves,
                 (unsigned long long)w->rest, (unsigned long long)w->slots);
@@ -138,18 +153,31 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
             "the mean is %.2f",
             (unsigned long long)w->slots, e->chip->sms, e->occ.blocks, (unsigned long long)most, mean);
     kl_note(g, nowhere,
-            "help: smaller programs, with a smaller tile and fewer warps but as much work for a thread: "
-            "multiprocessors then get nearly the same number; or share the work evenly among %llu "
-            "blocks, %llu full wave%s",
+            "help: share the work evenly among %llu blocks, %llu full wave%s, each of which loops over its "
+            "part; or let all programs fit at once: fewer warps with more work for a thread",
             (unsigned long long)(w->slots * w->whole), (unsigned long long)w->whole,
             w->whole == 1 ? "" : "s");
-    if (computes)
-        gain(g, busy, "the time");
+    kl_note(g, nowhere,
+            "smaller programs alone bring less: those of a wave end together, and the first multiprocessors "
+            "with room take several of those that are left");
+    if (!e->tail.known) {
+        gain(g, 1 - w->efficiency, "the time");
+        return;
+    }
+    gain(g, e->tail.gain, "the time");
+    if (e->tail.last_us > 0)
+        kl_note(g, nowhere,
+                "memory is the bound (model): blocks of the last wave have it for themselves, but too few "
+                "loads under way; they take %.3g us, and %.3g if memory were busy",
+                e->tail.last_us, e->tail.ideal_us);
     else
         kl_note(g, nowhere,
-                "expected gain: up to %.0f%% of the time if programs mostly wait, %.0f%% if they keep "
-                "multiprocessors or memory busy",
-                100 * (1 - w->efficiency), 100 * busy);
+                "arithmetic is the bound (model): blocks on one multiprocessor share it, so the time goes "
+                "with the number on the busiest one: 1 - %.2f / %llu",
+                mean, (unsigned long long)most);
+    kl_note(g, nowhere,
+            "1 / (full waves + 1) = %.0f%% bounds it, where a block takes as long alone as among others",
+            100 * w->tail);
 }
 
 static void spills(const kl_explained *e, kl_span at, kl_diags *d)
@@ -173,6 +201,17 @@ static void spills(const kl_explained *e, kl_span at, kl_diags *d)
             kl_explain_bytes(moved, bytes), kl_explain_bytes(e->bytes, (char[32]){0}));
     kl_note(g, nowhere, "help: smaller tiles, or more threads for them: warps(...) of the kernel");
     gain(g, moved / (moved + e->bytes), "the bytes that pass the cache");
+    if (!e->has_times)
+        return;
+    /* Of local memory that is larger than the L2 cache a part passes memory each time. */
+    kl_times now = e->times;
+    double held = e->chip->l2 * 1024 * 1024;
+    double lies = (double)(r->stack ? r->stack : r->spill_stores) * e->info.threads *
+                  (double)(e->ctas < e->waves.slots || !e->waves.slots ? e->ctas : e->waves.slots);
+    now.us[KL_BUSY_L2] += kl_floor_us(moved, kl_l2_rate(e->chip));
+    if (held > 0 && lies > held)
+        now.us[KL_BUSY_MEMORY] += kl_floor_us(moved * (1 - held / lies), kl_memory_rate(e->chip));
+    kl_note(g, nowhere, "%s", kl_times_text(g->a, &now, &e->times));
 }
 
 void kl_explain_rules(const kl_explained *e, kl_span at, kl_diags *d)

@@ -149,6 +149,21 @@ static void look_at_mask(struct mrun *r, struct maccess *a, const struct msectio
     }
 }
 
+/* The first execution that moves more than its bytes need; of none, the first of all. */
+static void name_first(struct mrun *r, struct maccess *a, const struct mcost *c)
+{
+    kl_model_access *o = &r->m->access.v[a->out];
+    const int64_t *g = r->in->grid;
+    uint64_t p = (uint64_t)(r->pid[0] + g[0] * (r->pid[1] + g[1] * r->pid[2]));
+    bool wasteful = c->t.units > c->t.ideal;
+    if (!c->t.requests || (o->first && a->wasteful && !wasteful) ||
+        (o->first && a->wasteful == wasteful && p >= a->first))
+        return;
+    a->wasteful = wasteful;
+    a->first = p;
+    o->first = kl_model_where(r, a->rec->at);
+}
+
 void kl_model_access_run(struct mrun *r, kl_val v)
 {
     kl_val mask = kl_model_mask(r->f, v);
@@ -186,6 +201,7 @@ void kl_model_access_run(struct mrun *r, kl_val v)
         const struct mcost *c = cost_of(r, a, &s, mask, hash, &own);
         kl_model_sum(&a->t[r->set], &c->t);
         a->inside |= c->t.requests > 0;
+        name_first(r, a, c);
         r->edge |= partly;
         kl_model_access *o = &r->m->access.v[a->out];
         o->worst = c->worst > o->worst ? c->worst : o->worst;

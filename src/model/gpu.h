@@ -12,6 +12,8 @@ typedef struct kl_chip {
     double l2;           /* MiB */
     double t16, t32, t8; /* tensor units, TFLOP/s */
     double copy, read;   /* GB/s, measured */
+    double latency;      /* ns under load, measured; 0: assumed */
+    double l2_read;      /* GB/s from the L2 cache, measured */
     const char *label;   /* of the figures: "datasheet", "given", "driver" */
 } kl_chip;
 
@@ -20,7 +22,7 @@ bool kl_chip_find(const char *name, kl_chip *out); /* in small letters, too */
 /* The first row of a capability. */
 bool kl_chip_of_cc(uint32_t cc, kl_chip *out);
 /* A description: lines `key = value`, # comments.  Keys: name, cc (9.0), sms, clock, memory, l2, t16,
- * t32, t8, copy, read, source, in the units above; cc and sms must be there.  The text is cut up, and
+ * t32, t8, copy, read, latency (ns), l2_read (GB/s), source, in the units above; cc and sms must be there.  The text is cut up, and
  * strings lie in it.  false: why says what is wrong, with the number of the line. */
 enum { KL_CHIP_WHY = 200 };
 bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY]);
@@ -49,9 +51,17 @@ typedef struct kl_roof {
 bool kl_roof_of(double flop, double bytes, double bandwidth, double peak, kl_roof *out);
 double kl_floor_us(double bytes, double gbs);
 
-/* Bytes that an SM must have under way for memory to be busy: bandwidth x latency / SMs.  The latency
- * under load is assumed. */
+/* Nanoseconds of a load from memory that is busy: measured, or this one, which is assumed.  With it
+ * an H200 needs 28 KiB under way on each SM and a B200 40; NVIDIA names "more than 32" for Hopper and
+ * "more than 40" for Blackwell (GTC 2025, CUDA techniques to maximize memory bandwidth). */
 enum { KL_LATENCY_NS = 800 };
+double kl_latency(const kl_chip *c);
+/* Bytes that an SM must have under way for memory to be busy: bandwidth x latency / SMs. */
 double kl_bytes_under_way(const kl_chip *c);
+
+/* GB/s from the L2 cache to the SMs: measured, or else 64 bytes a clock for each SM, which is what
+ * the ports could carry and more than any L2 cache was seen to give.  0: the clock is not known. */
+enum { KL_L2_PORT = 64 };
+double kl_l2_rate(const kl_chip *c);
 
 #endif

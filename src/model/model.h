@@ -95,6 +95,8 @@ typedef struct kl_model_access {
     uint64_t runs;      /* executions by programs */
     uint64_t unknown;   /* of them, those that are not counted */
     uint32_t worst;     /* units of the worst request */
+    const char *first;  /* the first execution that moved more than its bytes need, or else the first:
+                         * "program (0, 1): x[0:64][5]"; NULL: none is known */
     kl_model_traffic t;
 } kl_model_access;
 
@@ -104,6 +106,7 @@ typedef struct kl_model_shared {
     kl_span loc;
     kiln_place place;
     bool store, exact;
+    bool push;        /* into other blocks of the cluster */
     const char *why;  /* not exact */
     uint8_t width;    /* bytes of a lane's access */
     uint64_t runs, unknown;
@@ -118,7 +121,7 @@ typedef struct kl_model_shared {
 typedef struct kl_model_line {
     const char *file; /* NULL: code without a place */
     uint32_t line;
-    kl_model_traffic gload, gstore, sload, sstore, atomic;
+    kl_model_traffic gload, gstore, sload, sstore, atomic, push;
     bool exact;
 } kl_model_line;
 
@@ -139,6 +142,8 @@ typedef struct kl_model_work {
     uint64_t special;          /* exp, log, tanh, sqrt ...: one a value */
     uint64_t integer;          /* of tiles */
     uint64_t dot;              /* of the above, those of products of matrices */
+    /* instructions of lanes that these take at least, an fma being one; of them, those of f64 */
+    uint64_t steps, steps64;
 } kl_model_work;
 
 /* The same computation with each operation of tiles as a pass of its own: operands are read from
@@ -180,6 +185,7 @@ typedef struct kl_model {
     KL_VEC(kl_model_dot) dot;
     KL_VEC(kl_model_doubt) doubt;
     kl_model_traffic gload, gstore, sload, sstore, atomic;
+    kl_model_traffic push; /* stores into shared memory of other blocks of a cluster */
     kl_model_work work;
     kl_model_passes passes;
     uint64_t moved;   /* each byte once: unique_read + unique_written over arrays */
@@ -193,7 +199,11 @@ typedef struct kl_model {
 void kl_model_make(kl_model *m, const kl_model_in *in);
 
 /* Rules K21xx, K22xx, K25xx to K27xx: one note a source place with cause, help and gain.  in is what
- * made m. */
-void kl_model_notes(const kl_model *m, const kl_model_in *in, kl_diags *d);
+ * made m; o may be NULL. */
+typedef struct kl_note_opts {
+    const struct kl_times *times; /* of the parts of the GPU (model/time.h); NULL: not known */
+    bool all;                     /* every instance of a finding, not the first and a count */
+} kl_note_opts;
+void kl_model_notes(const kl_model *m, const kl_model_in *in, const kl_note_opts *o, kl_diags *d);
 
 #endif

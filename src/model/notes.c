@@ -5,9 +5,15 @@
 #include <stdio.h>
 
 #include "model/run.h"
+#include "model/time.h"
 
 static const kl_span nowhere = {0, 0};
 enum { NUMBER = 32 };
+
+struct said {
+    uint32_t note; /* number of the diagnostic */
+    uint32_t more; /* instances that are not shown */
+};
 
 struct noter {
     const kl_model *m;
@@ -15,16 +21,66 @@ struct noter {
     const struct mrun *r;
     const kl_fn *f;
     kl_diags *d;
-    kl_map said; /* (rule, place) */
+    const kl_note_opts *o; /* NULL: none */
+    kl_map said; /* (rule, place) -> index of what was said */
+    KL_VEC(struct said) list;
     uint64_t sectors;
 };
 
+/* Is this instance of a finding to be told?  Of those at one place the first, or all of them. */
 static bool once(struct noter *n, enum kl_code code, kl_span at)
 {
     const uint32_t key[2] = {(uint32_t)code, at.beg};
     bool isnew;
-    *kl_map_put(&n->said, key, sizeof key, &isnew) = 0;
-    return isnew;
+    uint32_t *i = kl_map_put(&n->said, key, sizeof key, &isnew);
+    if (isnew) {
+        *i = n->list.n;
+        kl_push(n->r->a, &n->list, ((struct said){.note = n->d->list.n}));
+    }
+    bool all = n->o && n->o->all;
+    n->list.v[*i].more += !isnew && !all;
+    return isnew || all;
+}
+
+/* How many instances were left out is known when all have been looked at. */
+static void count_instances(struct noter *n)
+{
+    for (uint32_t i = 0; i < n->list.n; i++)
+        if (n->list.v[i].more)
+            kl_note(n->d->list.v[n->list.v[i].note], nowhere,
+                    "%u more like it in the code made of this place (--all shows each)",
+                    n->list.v[i].more);
+}
+
+/* What less work for a part of the GPU, a share of it, means for the time of the kernel. */
+static void time_gain(struct noter *n, struct kl_diag *g, enum kl_busy part, double share)
+{
+    if (!n->o || !n->o->times || share <= 0)
+        return;
+    kl_times then = *n->o->times;
+    then.us[part] *= 1 - share;
+    kl_note(g, nowhere, "%s", kl_times_text(n->r->a, n->o->times, &then));
+}
+
+/* Of an access to an array: where it is executed, and how often. */
+static void instance(struct kl_diag *g, const kl_model_access *a)
+{
+    if (a->first)
+        kl_note(g, nowhere, "executed %llu times by programs, %llu requests; the first: %s",
+                (unsigned long long)a->runs, (unsigned long long)a->t.requests, a->first);
+}
+
+/* Of all accesses at the place, unless each is told by itself. */
+static void sectors_gain(struct noter *n, struct kl_diag *g, const kl_model_access *of)
+{
+    double less = 0;
+    for (uint32_t i = 0; i < n->m->access.n; i++) {
+        const kl_model_access *a = &n->m->access.v[i];
+        if (a == of || (a->loc.beg == of->loc.beg && !(n->o && n->o->all)))
+            less += a->t.units > a->t.ideal ? (double)(a->t.units - a->t.ideal) : 0;
+    }
+    if (n->sectors)
+        time_gain(n, g, KL_BUSY_L2, less / (double)n->sectors);
 }
 
 /* "5", "4.5" */
@@ -98,7 +154,9 @@ static void misaligned(struct noter *n, const kl_model_access *a)
                 (unsigned long long)(p->base % 32));
         kl_note(g, nowhere, "help: give an array that begins at a multiple of 32 bytes");
     }
+    instance(g, a);
     gain(g, percent(a->t.ideal, a->t.units), "the sectors of this access");
+    sectors_gain(n, g, a);
 }
 
 /* The section along the last dimension, where the access has one along another: x[i][j:64]. */
@@ -170,7 +228,19 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
             g, nowhere,
             "help: make the tile's last axis longer, at least 32 bytes of neighbours that begin at a "
             "multiple of 32 bytes");
+    instance(g, a);
     gain(g, p, "the sectors of this access");
+    sectors_gain(n, g, a);
+}
+
+/* Of the time of instructions, the part that an access's requests are. */
+static double requests_share(const struct noter *n, const kl_model_access *a)
+{
+    const kl_model *m = n->m;
+    double all = (double)m->work.steps / 32 + (double)m->gload.requests +
+                 (double)m->gstore.requests + (double)m->atomic.requests +
+                 (double)m->sload.requests + (double)m->sstore.requests;
+    return all > 0 ? (double)a->t.requests / all : 0;
 }
 
 static void narrow(struct noter *n, const kl_model_access *a)
@@ -209,7 +279,9 @@ static void narrow(struct noter *n, const kl_model_access *a)
             : why[a->narrow] ? why[a->narrow]
                              : "a fact of the launch is missing");
     kl_note(g, nowhere, "help: %s", help[a->narrow]);
+    instance(g, a);
     gain(g, percent(a->width, 16), "the instructions of this access (its bytes stay the same)");
+    time_gain(n, g, KL_BUSY_ISSUE, requests_share(n, a) * (1 - a->width / 16.0));
 }
 
 static void access(struct noter *n, const kl_model_access *a)
@@ -251,7 +323,7 @@ static void access(struct noter *n, const kl_model_access *a)
 
 static void conflict(struct noter *n, const kl_model_shared *s)
 {
-    uint64_t all = n->m->sload.units + n->m->sstore.units;
+    uint64_t all = n->m->sload.units + n->m->sstore.units + n->m->push.units;
     char is[NUMBER], best[NUMBER];
     if (!s->t.ideal || s->t.units < 2 * s->t.ideal || s->t.units * 10 < all ||
         !once(n, KL_K2203, s->loc))
@@ -262,7 +334,7 @@ static void conflict(struct noter *n, const kl_model_shared *s)
         n->d, KL_K2203, s->loc, "%u-way bank conflict: %s wavefronts a request, %s would do", way,
         ratio((double)s->t.units / r, is), ratio((double)s->t.ideal / r, best));
     kl_note(g, nowhere, "a %s of %u bytes a lane, in an exchange through shared memory",
-            s->store ? "store" : "load", s->width);
+            s->push ? "store to other blocks" : s->store ? "store" : "load", s->width);
     if (s->plain)
         kl_note(g, nowhere,
                 "wavefronts of this side: row-major %llu, padded %llu, swizzled %llu; taken: %s",
@@ -277,7 +349,16 @@ static void conflict(struct noter *n, const kl_model_shared *s)
             g, nowhere,
             "help: the compiler lays tiles out in shared memory; another tile shape or number of warps "
             "changes what lanes access together");
+    kl_note(g, nowhere, "executed %llu times by programs, %llu requests", (unsigned long long)s->runs,
+            (unsigned long long)s->t.requests);
     gain(g, percent(s->t.ideal, s->t.units), "the wavefronts of this access");
+    double less = 0; /* of both sides of an exchange, unless each is told by itself */
+    for (uint32_t i = 0; i < n->m->shared.n; i++) {
+        const kl_model_shared *x = &n->m->shared.v[i];
+        if (x == s || (x->loc.beg == s->loc.beg && !(n->o && n->o->all)))
+            less += x->t.units > x->t.ideal ? (double)(x->t.units - x->t.ideal) : 0;
+    }
+    time_gain(n, g, KL_BUSY_SHARED, less / (double)all);
 }
 
 /* ---- arithmetic ---- */
@@ -459,10 +540,10 @@ static void dead_loads(struct noter *n)
     }
 }
 
-void kl_model_notes(const kl_model *m, const kl_model_in *in, kl_diags *d)
+void kl_model_notes(const kl_model *m, const kl_model_in *in, const kl_note_opts *o, kl_diags *d)
 {
     struct noter noter =
-                     {.m = m, .in = in, .r = m->run, .f = in->f, .d = d, .said = {.a = in->f->a}},
+                     {.m = m, .in = in, .r = m->run, .f = in->f, .d = d, .o = o, .said = {.a = in->f->a}},
                  *n = &noter;
     n->sectors = m->gload.units + m->gstore.units + m->atomic.units;
     for (uint32_t i = 0; i < m->access.n; i++)
@@ -472,5 +553,6 @@ void kl_model_notes(const kl_model *m, const kl_model_in *in, kl_diags *d)
     dots(n);
     walk(n, KL_BODY, false);
     dead_loads(n);
+    count_instances(n);
     kl_model_pad_notes(n->r, d);
 }

@@ -44,7 +44,8 @@ struct maccess {
     KL_VEC(struct mcost) cost;
     kl_map marked; /* sections whose elements are known as touched */
     KL_VEC(uint64_t) elements; /* of each: how many */
-    bool mask_false, inside;
+    bool mask_false, inside, wasteful; /* wasteful: the first one named moved more than it has to */
+    uint64_t first; /* number of the program of that one */
     uint32_t outside; /* axes along which some element was outside, as bits; 16: the whole section */
     kl_model_traffic t[2]; /* of programs that count once; of those that stand for others */
     uint64_t runs[2], unknown[2];
@@ -137,6 +138,8 @@ void kl_model_touch(struct mrun *r, kl_val v, const struct msection *s, kl_val m
 /* ---- access.c ---- */
 
 void kl_model_access_run(struct mrun *r, kl_val v);
+/* An execution of v in coordinates of its array. */
+const char *kl_model_where(struct mrun *r, kl_val v);
 void kl_model_doubt_at(struct mrun *r, kl_val v, const char *why);
 kl_val kl_model_mask(const kl_fn *f, kl_val v); /* 0: none */
 

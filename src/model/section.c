@@ -99,6 +99,36 @@ bool kl_model_section(struct mrun *r, kl_val v, struct msection *s, const char *
     return true;
 }
 
+const char *kl_model_where(struct mrun *r, kl_val v)
+{
+    const kl_fn *f = r->f;
+    const struct kl_ins *in = kl_in(f, v);
+    const struct kl_type *t = kl_access_tile(f, v);
+    const int64_t *g = r->in->grid;
+    uint32_t root = kl_root(f, kl_arg(f, v, 0)), axis = 0;
+    bool part = kl_arg(f, kl_arg(f, v, 0), 0).id && kl_in(f, kl_arg(f, kl_arg(f, v, 0), 0))->op == KL_OP_view;
+    kl_buf b = {.a = r->a};
+    if (g[1] == 1 && g[2] == 1)
+        kl_putf(&b, "program %lld: ", (long long)r->pid[0]);
+    else
+        kl_putf(&b, g[2] == 1 ? "program (%lld, %lld): " : "program (%lld, %lld, %lld): ",
+                (long long)r->pid[0], (long long)r->pid[1], (long long)r->pid[2]);
+    kl_putf(&b, part ? "of a part of %s " : "%s", r->in->param[root].name);
+    for (uint32_t d = 0; d < in->attr.access.n; d++) {
+        int64_t step = kl_access_step(f, v, d);
+        if (kl_access_index(f, v, d)) {
+            kl_putf(&b, "[indices]");
+            axis += !kl_access_scattered(f, v);
+        } else if (!step) {
+            kl_putf(&b, "[%lld]", (long long)kl_model_int(r, kl_arg(f, v, 1 + d)));
+        } else {
+            kl_putf(&b, "[%lld:%u", (long long)kl_model_int(r, kl_arg(f, v, 1 + d)), t->dim[axis++]);
+            kl_putf(&b, step == 1 ? "]" : ":%lld]", (long long)step);
+        }
+    }
+    return kl_buf_str(&b);
+}
+
 bool kl_model_element(struct mrun *r, kl_val v, const struct msection *s, const uint32_t *x,
                       int64_t *off)
 {

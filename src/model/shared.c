@@ -134,6 +134,7 @@ static kl_model_shared made(struct mrun *r, const struct mshared *s)
                          .loc = in->loc,
                          .place = kl_model_place(r, in->loc),
                          .store = rec->store,
+                         .push = rec->push,
                          .width = rec->width,
                          .runs = n,
                          .worst = rec->known ? rec->worst : s->worst,
@@ -170,8 +171,8 @@ void kl_model_shared_end(struct mrun *r)
         kl_push(r->a, &m->shared, o);
         kl_model_line *l = kl_model_line_of(r, rec->file, rec->line);
         l->exact &= !o.why;
-        kl_model_sum(rec->store ? &l->sstore : &l->sload, &o.t);
-        kl_model_sum(rec->store ? &m->sstore : &m->sload, &o.t);
+        kl_model_sum(rec->push ? &l->push : rec->store ? &l->sstore : &l->sload, &o.t);
+        kl_model_sum(rec->push ? &m->push : rec->store ? &m->sstore : &m->sload, &o.t);
     }
     for (uint32_t i = 0; i < r->tr->barrier.n; i++) {
         const kl_ptx_barrier *b = &r->tr->barrier.v[i];

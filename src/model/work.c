@@ -32,8 +32,14 @@ static bool is_free(enum kl_op op)
            op == KL_OP_tf32 || op == KL_OP_bitcast || op == KL_OP_neg || op == KL_OP_abs || op == KL_OP_copysign;
 }
 
-static void count(kl_model_work *w, enum kl_elem e, uint64_t n)
+/* n operations; fma: each is a product and a sum. */
+static void count(kl_model_work *w, enum kl_elem e, uint64_t n, bool fma)
 {
+    if (e != KL_bool)
+        w->steps += n;
+    if (e == KL_f64)
+        w->steps64 += n;
+    n *= fma ? 2 : 1;
     if (e == KL_f64)
         w->fp64 += n;
     else if (e == KL_f32)
@@ -42,6 +48,13 @@ static void count(kl_model_work *w, enum kl_elem e, uint64_t n)
         w->fp16 += n;
     else if (e != KL_bool)
         w->integer += n;
+}
+
+static void special(kl_model_work *w, enum kl_elem e, uint64_t n)
+{
+    w->special += n;
+    w->steps += n;
+    w->steps64 += e == KL_f64 ? n : 0;
 }
 
 static uint64_t elements(const kl_fn *f, kl_val v)
@@ -60,10 +73,10 @@ static void count_block(const kl_fn *f, kl_blk b, uint64_t times, kl_model_work 
         if (!(kl_ops[in->op].flags & KL_F_EW) || is_free((enum kl_op)in->op))
             continue;
         if (is_special((enum kl_op)in->op))
-            w->special += times;
+            special(w, (enum kl_elem)kl_type_of(f, v)->elem, times);
         else
-            count(w, (enum kl_elem)kl_type_of(f, kl_arg(f, v, 0))->elem,
-                  times * (in->op == KL_OP_fma ? 2 : 1));
+            count(w, (enum kl_elem)kl_type_of(f, kl_arg(f, v, 0))->elem, times,
+                  in->op == KL_OP_fma);
     }
 }
 
@@ -92,16 +105,16 @@ void kl_model_work_of(struct mrun *r)
         uint64_t n = elements(f, v);
         if (kl_ops[op].flags & KL_F_EW) {
             if (is_special(op))
-                w->special += times * n;
+                special(w, e, times * n);
             else if (!is_free(op))
-                count(w, e, times * n * (op == KL_OP_fma ? 2 : 1));
+                count(w, e, times * n, op == KL_OP_fma);
         } else if (op == KL_OP_reduce || op == KL_OP_argmax || op == KL_OP_argmin) {
-            count(w, e, times * (elements(f, kl_arg(f, v, 0)) - n));
+            count(w, e, times * (elements(f, kl_arg(f, v, 0)) - n), false);
         } else if (op == KL_OP_dot) {
             const struct kl_type *a = kl_type_of(f, kl_arg(f, v, 0));
-            uint64_t k = 2 * times * n * a->dim[a->rank - 1];
-            count(w, (enum kl_elem)kl_type_of(f, v)->elem, k);
-            w->dot += k;
+            uint64_t k = times * n * a->dim[a->rank - 1];
+            count(w, (enum kl_elem)kl_type_of(f, v)->elem, k, true);
+            w->dot += 2 * k;
         }
     }
 }

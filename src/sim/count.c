@@ -3,6 +3,7 @@
  * The rules are those of src/layout, which plans with them: what the compiler
  * expects and what the executor counts cannot disagree. */
 #include "layout/layout.h"
+#include "sim/exec.h"
 #include "sim/lane.h"
 
 const char *const kl_sim_kind_text[KL_SIM_NKIND] = {
@@ -36,6 +37,13 @@ void kl_sim_count_access(struct sim_warp *w, const struct sim_ins *i, bool share
     }
 }
 
+void kl_sim_count_push(struct sim_warp *w, const struct sim_ins *i, bool first, uint32_t mask,
+                       const uint64_t *addr, uint32_t bytes)
+{
+    kl_sim_count_access(w, i, true, mask, addr, bytes);
+    w->run->tally[sim_index(w, i)].traffic[1].requests -= !first;
+}
+
 static void add(kl_sim_traffic *to, const kl_sim_traffic *t)
 {
     to->requests += t->requests;
@@ -46,11 +54,11 @@ static void add(kl_sim_traffic *to, const kl_sim_traffic *t)
 
 /* Traffic of an instruction: cp.async loads from global and stores to shared memory. */
 static void add_ins(const struct sim_ins *i, const struct sim_tally *t, kl_sim_traffic *gl,
-                    kl_sim_traffic *gs, kl_sim_traffic *sl, kl_sim_traffic *ss)
+                    kl_sim_traffic *gs, kl_sim_traffic *sl, kl_sim_traffic *ss, kl_sim_traffic *push)
 {
     bool load = i->nd > 0;
     add(load || i->kind == KL_SIM_ASYNC ? gl : gs, &t->traffic[0]);
-    add(load ? sl : ss, &t->traffic[1]);
+    add(i->fn == kl_sim_x_st_async ? push : load ? sl : ss, &t->traffic[1]);
 }
 
 static bool line_before(const kl_sim_line *a, const char *file, uint32_t line)
@@ -101,7 +109,8 @@ void kl_sim_counts_sum(struct sim_run *r, kl_sim_counts *out, kl_arena *a)
             continue;
         out->instructions[i->kind] += t->warps;
         out->lanes[i->kind] += t->lanes;
-        add_ins(i, t, &out->gload, &out->gstore, &out->sload, &out->sstore);
+        add_ins(i, t, &out->gload, &out->gstore, &out->sload, &out->sstore,
+                &out->push);
         out->divergent += t->divergent;
         if (i->is_branch && i->pred != SIM_NONE)
             out->branches += t->warps;
@@ -115,7 +124,7 @@ void kl_sim_counts_sum(struct sim_run *r, kl_sim_counts *out, kl_arena *a)
         x->instructions += t->warps;
         x->lanes += t->lanes;
         x->divergent += t->divergent;
-        add_ins(i, t, &x->gload, &x->gstore, &x->sload, &x->sstore);
+        add_ins(i, t, &x->gload, &x->gstore, &x->sload, &x->sstore, &x->push);
     }
     out->line = line;
     out->nline = n;

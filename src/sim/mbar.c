@@ -156,12 +156,16 @@ EXEC(st_async)
         sim_get(w, &i->op[1 + k], v);
         EACH_LANE memcpy(value[l] + size * k, &v[l], size);
     }
+    bool first = true;
     for (uint32_t left = mask; left;) {
         uint32_t part = kl_sim_cluster_part(w, i, left, addr, &left);
         part = part ? kl_sim_aligned(w, i, part, addr, bytes) : 0;
         part = part ? kl_sim_shared_ok(w, i, part, addr, bytes, true) : 0;
-        if (part)
+        if (part) {
+            kl_sim_count_push(w, i, first, part, addr, bytes);
             kl_sim_cluster_written(w, i, part, addr, bytes, NULL, 0, false);
+            first = false;
+        }
         for (; part; part &= part - 1) {
             uint32_t l = sim_first(part), top = (uint32_t)(bar[l] >> SIM_CTA_SHIFT);
             struct sim_cta *home = !top ? w->cta : top <= r->ncta ? &r->cta[top - 1] : NULL;

@@ -203,6 +203,9 @@ bool kl_sim_endless_turn(struct sim_run *r);
 /* count.c */
 void kl_sim_count_access(struct sim_warp *w, const struct sim_ins *i, bool shared, uint32_t mask,
                          const uint64_t *addr, uint32_t bytes);
+/* Lanes of a st.async that write to one CTA, whose addresses are; first: of the CTAs that it writes to. */
+void kl_sim_count_push(struct sim_warp *w, const struct sim_ins *i, bool first, uint32_t mask,
+                       const uint64_t *addr, uint32_t bytes);
 void kl_sim_counts_sum(struct sim_run *r, kl_sim_counts *out, kl_arena *a);
 
 /* async.c: the copies that are still open when the thread ends */

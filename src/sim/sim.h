@@ -132,13 +132,14 @@ typedef struct kl_sim_line {
     const char *file; /* NULL: before the first .loc */
     uint32_t line;
     uint64_t instructions, lanes, divergent;
-    kl_sim_traffic gload, gstore, sload, sstore;
+    kl_sim_traffic gload, gstore, sload, sstore, push;
 } kl_sim_line;
 
 typedef struct kl_sim_counts {
     uint64_t instructions[KL_SIM_NKIND]; /* of warps */
     uint64_t lanes[KL_SIM_NKIND];        /* the same times active lanes */
     kl_sim_traffic gload, gstore, sload, sstore;
+    kl_sim_traffic push; /* st.async: into shared memory of other CTAs, whose banks count each alone */
     uint64_t branches, divergent; /* conditional branches of warps; those that split one */
     uint64_t barriers;            /* completed, of CTAs */
     uint64_t cluster_barriers;    /* completed, of clusters */

@@ -61,7 +61,8 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
     uint32_t unsure = 0;
     for (uint32_t i = 0; i < c->nline; i++) {
         const kl_sim_line *s = &c->line[i];
-        if (!(s->gload.requests + s->gstore.requests + s->sload.requests + s->sstore.requests))
+        if (!(s->gload.requests + s->gstore.requests + s->sload.requests + s->sstore.requests +
+              s->push.requests))
             continue;
         const kl_model_line *l = find(m, s);
         kl_model_line named = *l;
@@ -76,6 +77,7 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
         compare(w, "global store", &named, &l->gstore, &s->gstore);
         compare(w, "shared load", &named, &l->sload, &s->sload);
         compare(w, "shared store", &named, &l->sstore, &s->sstore);
+        compare(w, "store to other blocks", &named, &l->push, &s->push);
     }
     for (uint32_t i = 0; i < m->line.n; i++) { /* and nothing where the executor saw nothing */
         const kl_model_line *l = &m->line.v[i];
@@ -83,7 +85,7 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
         for (uint32_t k = 0; k < c->nline && !seen; k++)
             seen = c->line[k].line == l->line && find(m, &c->line[k]) == l;
         if (!seen &&
-            l->gload.requests + l->gstore.requests + l->sload.requests + l->sstore.requests)
+            l->gload.requests + l->gstore.requests + l->sload.requests + l->sstore.requests + l->push.requests)
             fail(w, "requests", l->file, l->line, l->gload.requests + l->gstore.requests, 0);
     }
     if (m->barriers != c->barriers && !m->doubt.n)
@@ -155,7 +157,7 @@ static kiln_status run(struct kl_call *c, void *arg)
         .f = f, .ptx = &po, .param = mp, .grid = {b.grid[0], b.grid[1], b.grid[2]}, .num_sms = 4};
     kl_model m;
     kl_model_make(&m, &in);
-    kl_model_notes(&m, &in, c->d);
+    kl_model_notes(&m, &in, NULL, c->d);
 
     kl_ptxinfo info;
     kl_buf text = {.a = &c->tmp}, body = {.a = &c->tmp};

@@ -30,6 +30,7 @@ struct making {
     size_t n;
     bool no_swizzle, plain;
     uint64_t budget, base;
+    const kl_note_opts *opts;
     void (*look)(const kl_model *m, const kl_model_in *in, void *user);
     void *user;
     char notes[20000];
@@ -61,7 +62,7 @@ static kiln_status make(struct kl_call *c, void *arg)
                             .grid = {b.grid[0], b.grid[1], b.grid[2]}, .num_sms = 132};
     kl_model m;
     kl_model_make(&m, &in);
-    kl_model_notes(&m, &in, c->d);
+    kl_model_notes(&m, &in, w->opts, c->d);
     if (w->look)
         w->look(&m, &in, w->user);
     return KILN_OK;

@@ -103,6 +103,7 @@ void kl_px_push(struct pgen *g, enum cls c, uint32_t which, opnd at, opnd cta, i
                : wide      ? x
                            : kl_px_as32(g, c, x);
     }
+    kl_px_trace_push(g, n * kl_px_push_bytes(c), at, cta, off, pred);
     /* not in the prologue: a register for each would be held over the whole program */
     opnd to = kl_px_set(g, CL_B32, "mapa.shared::cluster.u32 $, %s, %s", at, cta);
     opnd bar = kl_px_set(g, CL_B32, "mapa.shared::cluster.u32 $, %s, %s", mbarrier(g, which), cta);

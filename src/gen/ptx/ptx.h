@@ -291,6 +291,8 @@ void kl_px_trace_write(struct pgen *g, const char *text);
 void kl_px_trace_access(struct pgen *g, kl_val v, const kl_layout *l, uint32_t vec, bool once);
 void kl_px_trace_table(struct pgen *g, kl_val v, const kl_layout *l, uint32_t bytes);
 void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, int64_t off, opnd pred);
+/* width bytes a lane to address at of the CTA that cta names. */
+void kl_px_trace_push(struct pgen *g, uint32_t width, opnd at, opnd cta, int64_t off, opnd pred);
 void kl_px_trace_barrier(struct pgen *g);
 /* What follows is executed so many times, the address `stride` bytes further each time. */
 void kl_px_trace_repeat(struct pgen *g, uint32_t times, uint32_t stride);

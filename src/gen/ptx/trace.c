@@ -273,14 +273,14 @@ void kl_px_trace_barrier(struct pgen *g)
         kl_push(g->a, &o->barrier, ((kl_ptx_barrier){g->at, 1}));
 }
 
-static kl_ptx_shared *record(struct pgen *g, bool store, bool known, uint32_t width)
+static kl_ptx_shared *record(struct pgen *g, bool store, bool push, bool known, uint32_t width)
 {
     kl_ptx_trace *o = g->tracer->out;
     for (uint32_t i = o->shared.n; i-- > 0;) {
         kl_ptx_shared *s = &o->shared.v[i];
         if (s->at.id != g->at.id)
             break;
-        if (s->store == store && s->known == known && s->width == width && s->line == g->line &&
+        if (s->store == store && s->push == push && s->known == known && s->width == width && s->line == g->line &&
             s->plan == g->tracer->plan && s->file == file_of(g))
             return s;
     }
@@ -289,6 +289,7 @@ static kl_ptx_shared *record(struct pgen *g, bool store, bool known, uint32_t wi
                              .file = file_of(g),
                              .line = g->line,
                              .store = store,
+                             .push = push,
                              .known = known,
                              .width = (uint8_t)width,
                              .plan = g->tracer->plan}));
@@ -307,7 +308,7 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
         known &= (p = values_of(g, pred, strlen(pred))) != NULL;
     uint64_t *skip = t->skip ? values_of(g, t->skip, strlen(t->skip)) : NULL;
     known &= skip || !t->skip;
-    kl_ptx_shared *s = record(g, store, known, width);
+    kl_ptx_shared *s = record(g, store, false, known, width);
     if (!known && t->part) {
         s->part = true;
         s->l = t->l;
@@ -334,6 +335,43 @@ void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, i
             s->ideal += times * c.ideal;
             s->worst = c.units > s->worst ? (uint32_t)c.units : s->worst;
         }
+}
+
+void kl_px_trace_push(struct pgen *g, uint32_t width, opnd at, opnd cta, int64_t off, opnd pred)
+{
+    if (!on(g))
+        return;
+    struct tracer *t = g->tracer;
+    const char *name = cta;
+    uint64_t *to, one = 0, *addr = values_of(g, at, strlen(at));
+    uint64_t *p = pred ? values_of(g, pred, strlen(pred)) : NULL;
+    uint64_t *skip = t->skip ? values_of(g, t->skip, strlen(t->skip)) : NULL;
+    bool known = operand(g, &name, &to, &one) && addr && (p || !pred) && (skip || !t->skip);
+    kl_ptx_shared *s = record(g, true, true, known, width);
+    if (!known) {
+        s->requests += (uint64_t)t->out->warps * t->out->ctas;
+        return;
+    }
+    for (uint32_t w = 0; w < t->n; w += 32) {
+        uint32_t a[32], rank[32], left = 0;
+        for (uint32_t i = 0; i < 32; i++) {
+            a[i] = (uint32_t)(addr[w + i] + (uint64_t)off);
+            rank[i] = (uint32_t)(to ? to[w + i] : one);
+            left |= (uint32_t)((!p || p[w + i]) && (!skip || !skip[w + i])) << i;
+        }
+        s->requests += left != 0;
+        while (left) { /* each block's memory has banks of its own */
+            uint32_t part = 0, first = rank[__builtin_ctz(left)];
+            for (uint32_t i = 0; i < 32; i++)
+                part |= (left >> i & (rank[i] == first)) << i;
+            left &= ~part;
+            kl_count c = kl_wavefronts(a, part, width);
+            s->lanes += (uint32_t)__builtin_popcount(part);
+            s->units += c.units;
+            s->ideal += c.ideal;
+            s->worst = c.units > s->worst ? (uint32_t)c.units : s->worst;
+        }
+    }
 }
 
 void kl_px_trace_skip(struct pgen *g, opnd p)

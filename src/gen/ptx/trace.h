@@ -28,6 +28,7 @@ typedef struct kl_ptx_shared {
     const char *file;
     uint32_t line, plan; /* plan: which change of layout, from 1 on; 0: something else */
     bool store;
+    bool push;     /* a store into shared memory of the cluster's other blocks (st.async) */
     bool known;    /* no: addresses are computed by the program, and nothing below is counted */
     bool part;     /* not known: the elements of extract, insert or gather at `at`, ... */
     const kl_layout *l; /* ... one access for each register of this (NULL: one element) */
