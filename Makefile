@@ -200,7 +200,7 @@ bench: all $(O)/bench/cpu/kernels
 $(O)/bench/cpu/kernels $(O)/bench/cpu/gdn: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
-$(O)/bench/gpu/kernels $(O)/bench/gpu/launch: %: %.o $(O)/libkiln.a
+$(O)/bench/gpu/kernels $(O)/bench/gpu/launch $(O)/bench/gpu/latency: %: %.o $(O)/libkiln.a
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -o $@ $^ $(LDLIBS)
 include tools/install.mk

@@ -11,7 +11,7 @@ cp -r kernels bench examples include "$DIR/"
 cp -r tests/run tests/sweep tests/model tests/explain "$DIR/tests/"
 mkdir -p "$DIR/b/bench/peers"
 "${CC:-cc}" -O2 -shared -fPIC -Iinclude bench/peers/cublas.c -o "$DIR/b/bench/peers/cublas.so" -ldl
-for p in kiln bench/gpu/kernels bench/gpu/launch; do
+for p in kiln bench/gpu/kernels bench/gpu/launch bench/gpu/latency; do
     strip -o "$DIR/b/$p" "$O/$p"
 done
 for p in random-programs shape-sweep device-check compile-times launches unit/test_sim_ops \
