@@ -145,7 +145,7 @@ $(INJECTION): $(call obj,tests/nvtx/injection.c)
 tests: $(FAKECUDA) $(INJECTION) $(unit) $(replay) $(O)/tests/kt $(O)/tests/random-programs \
        $(O)/tests/shape-sweep $(O)/tests/device-check $(O)/tests/compile-times $(O)/tests/ulp-check \
        $(O)/tests/aot-check $(O)/tests/model-agree $(O)/tests/kernel-errors \
-       $(O)/tests/launches
+       $(O)/tests/launches $(O)/bench/gpu/latency
 
 # deps.sh may install the compiler that the rest needs, so it runs before a make of its own.
 check:

@@ -82,6 +82,8 @@ static json_t *gpu(const kl_chip *c)
     put(j, "source", kl_json_text(c->source));
     put(j, "copy_gbs", rate(c->copy));
     put(j, "copy_share", rate(c->memory > 0 ? c->copy / c->memory : 0));
+    put(j, "latency_ns", rate(c->latency));
+    put(j, "l2_read_gbs", rate(c->l2_read));
     put(j, "read_gbs", rate(c->read));
     put(j, "read_share", rate(c->memory > 0 ? c->read / c->memory : 0));
     put(j, "measured", kl_json_text(c->measured));
@@ -161,9 +163,10 @@ static json_t *waves(const kl_explained *e)
     const kl_waves *w = &e->waves;
     if (!w->slots)
         return json_null();
-    return json_pack("{s:f, s:o, s:o, s:o, s:f, s:f}", "waves", w->waves, "blocks_per_wave",
+    return json_pack("{s:f, s:o, s:o, s:o, s:f, s:f, s:o}", "waves", w->waves, "blocks_per_wave",
                      count(w->slots), "full", count(w->whole), "last_blocks", count(w->rest),
-                     "efficiency", w->efficiency, "tail_most", w->tail);
+                     "efficiency", w->efficiency, "tail_most", w->tail,
+                     "tail", e->tail.known ? json_real(e->tail.gain) : json_null());
 }
 
 static void resources(json_t *j, const kl_explained *e)
@@ -237,6 +240,7 @@ static json_t *access_of(const kl_model_access *a)
     put(j, "masked", json_boolean(a->masked));
     put(j, "exact", json_boolean(a->exact));
     put(j, "why", kl_json_text(a->why));
+    put(j, "first", kl_json_text(a->first));
     put(j, "traffic", moved(&a->t));
     unit_rates(j, "sectors", &a->t);
     return j;
@@ -256,6 +260,18 @@ static json_t *shared_of(const kl_model_shared *s)
     put(j, "plain_wavefronts", s->chosen ? count(s->plain) : json_null());
     put(j, "padded_wavefronts", s->chosen ? count(s->padded) : json_null());
     put(j, "swizzled_wavefronts", s->chosen ? count(s->swizzled) : json_null());
+    return j;
+}
+
+static json_t *busy_of(const kl_explained *e)
+{
+    static const char *const key[KL_NBUSY] = {"memory_us", "l2_us", "shared_us", "instructions_us"};
+    if (!e->has_times)
+        return json_null();
+    json_t *j = json_object();
+    for (int i = 0; i < KL_NBUSY; i++)
+        put(j, key[i], json_real(e->times.us[i]));
+    put(j, "l2_gbs", rate(kl_l2_rate(e->chip)));
     return j;
 }
 
@@ -414,6 +430,7 @@ json_t *kl_explain_json(const kl_explained *e, const kiln_diags *notes)
                         e->roof.memory ? "memory" : "compute")
             : json_null());
     put(j, "floors", floors(e));
+    put(j, "busy", busy_of(e));
     resources(j, e);
     put(j, "model", model(e->model));
     put(j, "executor", executor(e->counts));

@@ -255,6 +255,14 @@ static void traffic(struct kl_page *p)
     again(p);
 }
 
+static bool on_tensor(const kl_model *m)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < m->dot.n; i++)
+        any |= m->dot.v[i].tensor;
+    return any;
+}
+
 static void work(struct kl_page *p)
 {
     const kl_explained *e = p->e;
@@ -275,7 +283,8 @@ static void work(struct kl_page *p)
     if (m->work.special)
         add(&l, " (functions: %s)", flop_text((double)m->work.special, n));
     if (m->work.dot)
-        add(&l, " (products of matrices: %s)", flop_text((double)m->work.dot, n));
+        add(&l, " (products of matrices: %s, %s)", flop_text((double)m->work.dot, n),
+            on_tensor(m) ? "some on tensor cores" : "on CUDA cores, as all in this version");
     if (e->bytes > 0)
         add(&l, "   %.3g FLOP/B", e->flop / e->bytes);
     if (e->has_roof)

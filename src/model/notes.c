@@ -370,17 +370,19 @@ static void dots(struct noter *n)
         if (t->tensor || !t->miss || !once(n, KL_K2501, t->loc))
             continue;
         struct kl_diag *g =
-            kl_diag(n->d, KL_K2501, t->loc, "this product cannot go to tensor cores: %s", t->miss);
+            kl_diag(n->d, KL_K2501, t->loc, "this product would miss tensor cores: %s", t->miss);
         kl_note(g, nowhere, "%u x %u x %u of %s onto %s", t->m, t->n, t->k, kl_elems[t->elem].name,
                 kl_elems[t->acc].name);
         kl_note(
             g, nowhere,
-            "help: f16 or bf16 operands with an f32 sum, rows a multiple of 16, columns of 8, the inner "
-            "size of 16");
-        kl_note(
-            g, nowhere,
-            "expected gain: the ratio of the two peaks, some 15 times on an H200 (datasheet: 67 against "
-            "990 TFLOP/s), where arithmetic is the bound");
+            "this version runs every product on CUDA cores, whatever its types and sizes: to change them "
+            "brings nothing today");
+        kl_note(g, nowhere,
+                "help: what has the form for tensor cores is f16 or bf16 operands with an f32 sum, rows a "
+                "multiple of 16, columns of 8, an inner size of 16");
+        kl_note(g, nowhere,
+                "expected gain: none in this version; the two peaks differ by some 15 times on an H200 "
+                "(datasheet: 67 against 989 TFLOP/s)");
     }
 }
 

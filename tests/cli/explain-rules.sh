@@ -15,6 +15,24 @@ kernel wide(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 8192) grid(cdiv(n
     i64 i = program_id(0) * B;
     y[i:B] = 2 * x[i:B];
 }
+kernel busy(i64 n, f32 y[n], const f32 x[n], constexpr i64 TURNS = 1024, constexpr i64 B = 8192)
+    grid(cdiv(n, B)) warps(32)
+{
+    i64 i = program_id(0) * B;
+    auto v = x[i:B];
+    for (i64 k = 0; k < TURNS; k++)
+        v = v * 0.5 + 1;
+    y[i:B] = v;
+}
+kernel columns(i64 n, i64 m, f32 y[m], const f32 x[n][m], constexpr i64 B = 64) grid(m) warps(2)
+{
+    i64 c = program_id(0);
+    f32 s = 0;
+#pragma unroll
+    for (i64 k = 0; k < 3; k++)
+        s += sum(x[k * B : B][c]);
+    y[c] = s;
+}
 K
 tool() { # tool NAME REGISTERS SPILLS
     cat >"$1" <<P
@@ -26,6 +44,7 @@ echo "ptxas info    : Used $2 registers, used 1 barriers, 400 bytes cmem[0]"
 P
     chmod +x "$1"
 }
+tool r28 28 0
 tool r32 32 0
 tool r168 168 0
 tool r255 255 0
@@ -50,6 +69,12 @@ k r255 k.kiln:wide x=1310720:f32 --gpu B200
 k r255 k.kiln:wide x=2424832:f32 --gpu B200
 k r255 k.kiln:wide x=2416640:f32 --gpu B200
 k r255 k.kiln:wide x=20000000:f32 --gpu B200
+echo "== K2302 where arithmetic bounds: 280 blocks, two a multiprocessor; 792 are three full waves"
+k r28 k.kiln:busy x=2293760:f32 --gpu H200
+k r28 k.kiln:busy x=6488064:f32 --gpu H200
+echo "== instances of a finding at one place: the first and a count, or each"
+k r32 k.kiln:columns x=192x4096:f32 --gpu H200 | grep -E 'note.K2101|the first|more like'
+k r32 k.kiln:columns x=192x4096:f32 --gpu H200 --all | grep -E 'note.K2101|the first|more like'
 echo "== K2303: 8 blocks for 132 multiprocessors; 132 for 132"
 k r32 k.kiln:wide x=65536:f32 --gpu H200
 k r32 k.kiln:wide x=1081344:f32 --gpu H200

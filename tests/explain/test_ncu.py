@@ -4,6 +4,7 @@ belongs to, and the whole of ncu.sh with a stand-in for ncu and for the driver. 
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -149,7 +150,8 @@ class Whole(unittest.TestCase):
             self.assertEqual(len(t), 11)
             self.assertTrue(t[0].startswith("launch,blocks: model,blocks: ncu,"))
             self.assertRegex(page, r"\| strided \| K2101 \| let lanes .* \| 88 % of the sectors of this access \| "
-                                   r"88 % of sectors loaded \| \d+\.\d+ \| \d+\.\d+ \| -?\d+ % \(")
+                                   r"88 % of sectors loaded \| \d+\.\d+ \| \d+\.\d+ \| \d+ to \d+ % \| -?\d+ % \(")
+            self.assertRegex(page, r"\| chain \| .* \| \d+(?: to \d+)? % \| \d+ % \(")
             self.assertRegex(page, r"\| conflict \| K2203 \| swizzle .* \| 88 % of shared wavefronts \|")
             kept = sorted(os.listdir(out))
             self.assertEqual(kept, ["explain-h200.md", "ncu-raw.tgz", "ncu.csv", "work"])
@@ -167,6 +169,14 @@ class Whole(unittest.TestCase):
             self.assertIn("part 1 of 6: out of time", said)
             self.assertIn("not counted: bad/strided", said)
             self.assertIn("9 launches", page)
+
+    def test_latency(self):
+        """Rows are followed, and sums agree, in the executor; each figure is there."""
+        p = subprocess.run([BUILD + "/bench/gpu/latency", "--device", "sim"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(len(re.findall(r"^memory +\d+ +(?:512|2048) +[\d.]+ +\d+ +[\d.]+$", p.stdout, re.M)), 13)
+        self.assertEqual(len(re.findall(r"^L2 cache +\d+ ", p.stdout, re.M)), 2)
+        self.assertRegex(p.stdout, r"gpu\.def: latency \d+, l2_read \d+\n$")
 
     def test_no_ncu(self):
         with tempfile.TemporaryDirectory() as out:
