@@ -272,6 +272,9 @@ static json_t *busy_of(const kl_explained *e)
     for (int i = 0; i < KL_NBUSY; i++)
         put(j, key[i], json_real(e->times.us[i]));
     put(j, "l2_gbs", rate(kl_l2_rate(e->chip)));
+    enum kl_busy longest;
+    kl_times_most(&e->times, &longest);
+    put(j, "longest", json_string(kl_busy_name[longest]));
     return j;
 }
 

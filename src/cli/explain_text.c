@@ -204,8 +204,12 @@ static void again(struct kl_page *p)
         more += (double)m->array.v[i].read - (double)m->array.v[i].unique_read;
     if (more * 100 < e->bytes || more <= 0)
         return;
+    bool exact = true;
+    for (uint32_t i = 0; i < m->array.n; i++)
+        exact &= m->array.v[i].exact;
     bool fits = e->bytes <= e->chip->l2 * 1024 * 1024;
-    row(p, "", "%s are read again; all different bytes, %s, %s the L2 cache (%.4g MiB): %s", size(more, a),
+    row(p, "", "%s%s are read again; all different bytes, %s, %s the L2 cache (%.4g MiB): %s",
+        exact ? "" : "about ", size(more, a),
         size(e->bytes, b), fits ? "fit" : "do not fit", e->chip->l2,
         fits ? "they may come from there"
              : "part of them may come from memory again, unless programs that run together share them");
@@ -330,7 +334,9 @@ static void busy(struct kl_page *p)
             add(&l, " at %.0f GB/s (%s)", kl_l2_rate(e->chip),
                 e->chip->l2_read > 0 ? "measured" : "its ports");
     }
-    row(p, "busy", "%s   (model, at least)", l.s);
+    enum kl_busy longest;
+    kl_times_most(&e->times, &longest);
+    row(p, "busy", "%s   (model, at least; longest: %s)", l.s, kl_busy_name[longest]);
 }
 
 /* ---- accesses ---- */

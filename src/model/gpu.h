@@ -22,8 +22,8 @@ bool kl_chip_find(const char *name, kl_chip *out); /* in small letters, too */
 /* The first row of a capability. */
 bool kl_chip_of_cc(uint32_t cc, kl_chip *out);
 /* A description: lines `key = value`, # comments.  Keys: name, cc (9.0), sms, clock, memory, l2, t16,
- * t32, t8, copy, read, latency (ns), l2_read (GB/s), source, in the units above; cc and sms must be there.  The text is cut up, and
- * strings lie in it.  false: why says what is wrong, with the number of the line. */
+ * t32, t8, copy, read, latency, l2_read, source, in the units above; cc and sms must be there.  The text
+ * is cut up, and strings lie in it.  false: why says what is wrong, with the number of the line. */
 enum { KL_CHIP_WHY = 200 };
 bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY]);
 

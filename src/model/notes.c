@@ -304,6 +304,7 @@ static void access(struct noter *n, const kl_model_access *a)
             g, nowhere,
             "help: drop the mask where that always holds; elements outside the extents are left out "
             "without one");
+        instance(g, a);
         gain(g, percent(a->width, 16),
              "the instructions of this access, if it then moves 16 bytes a lane");
     }

@@ -81,7 +81,8 @@ static void measured(void **state)
 static void descriptions(void **state)
 {
     static const char good[] = "# a card\nname = Card 7  # its name\ncc = 8.9\n\nsms=60\nclock = 2000\n"
-                               "memory = 500.5\nl2 = 32\nt16 = 100\ncopy = 450\nsource = its box";
+                               "memory = 500.5\nl2 = 32\nt16 = 100\ncopy = 450\nlatency = 650\n"
+                               "l2_read = 2000\nsource = its box";
     static const struct {
         const char *text, *why;
     } bad[] = {{"", "cc is missing"},
@@ -104,6 +105,7 @@ static void descriptions(void **state)
     assert_int_equal(c.cc, 89);
     assert_int_equal(c.sms, 60);
     assert_true(c.memory == 500.5 && c.l2 == 32 && c.t16 == 100 && c.copy == 450 && c.t32 == 0);
+    assert_true(c.latency == 650 && c.l2_read == 2000);
     near(kl_chip_peak(&c, KL_PEAK_FP32), 60 * 128 * 2 * 2e9 * 1e-12, 1e-9);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         strcpy(text, bad[i].text);
