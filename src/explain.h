@@ -86,6 +86,8 @@ typedef struct kl_explained {
     kl_roof roof;
     bool has_times;
     kl_times times;          /* how long each part of the chip is busy */
+    bool memory_bound;       /* memory or L2 cache take longest; where that is not known, the roofline's
+                              * word */
     kl_tail tail;            /* what the last wave costs */
     uint64_t under_way;      /* bytes that the loads of a block ask for at once, at most */
 

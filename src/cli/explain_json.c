@@ -348,6 +348,7 @@ static json_t *model(const kl_model *m)
     put(j, "shared_load", moved(&m->sload));
     put(j, "shared_store", moved(&m->sstore));
     put(j, "cluster_store", moved(&m->push));
+    put(j, "instructions", count(m->instructions));
     put(j, "atomic", moved(&m->atomic));
     put(j, "barriers", count(m->barriers));
     put(work, "fp16", count(m->work.fp16));

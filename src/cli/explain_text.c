@@ -755,8 +755,10 @@ static void measured(struct kl_page *p)
         return;
     for (int i = 0; i < KL_SIM_NKIND; i++)
         n += c->instructions[i];
-    row(p, "executor", "%llu warps, %llu instructions of warps, %llu of %llu branches divergent",
-        (unsigned long long)c->warps, (unsigned long long)n, (unsigned long long)c->divergent,
+    row(p, "executor", "%llu warps, %llu instructions of warps (the model: %llu), %llu of %llu "
+        "branches divergent",
+        (unsigned long long)c->warps, (unsigned long long)n, (unsigned long long)m->instructions,
+        (unsigned long long)c->divergent,
         (unsigned long long)c->branches);
     if (!p->e->model)
         return;

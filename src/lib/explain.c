@@ -341,10 +341,14 @@ static void times(kl_explained *e)
 {
     if (!e->chip)
         return;
+    enum kl_busy longest;
     if (e->model)
         e->has_times = kl_times_of(e->model, e->chip, e->bytes, &e->times);
+    kl_times_most(&e->times, &longest);
+    e->memory_bound = e->has_times ? longest == KL_BUSY_MEMORY || longest == KL_BUSY_L2
+                                   : !e->has_roof || e->roof.memory;
     if (e->has_occ && e->ctas && !(e->model && e->model->cut))
-        kl_tail_of(&e->waves, e->chip, !e->has_roof || e->roof.memory, e->bytes / (double)e->ctas,
+        kl_tail_of(&e->waves, e->chip, e->memory_bound, e->bytes / (double)e->ctas,
                    (double)e->under_way, &e->tail);
 }
 

@@ -69,7 +69,7 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
     /* blocks of a warp or so: half of the warps fit, and nothing but larger blocks would help */
     bool small = e->has_occ && e->occ.limiter == 1u << KL_LIMIT_BLOCKS && e->occ.share < 1;
     if (!e->has_occ || !e->chip || e->chip->memory <= 0 || (e->occ.share >= 0.5 && !small) ||
-        !e->under_way || e->ctas < e->waves.slots || !e->occ.blocks || (e->has_roof && !e->roof.memory))
+        !e->under_way || e->ctas < e->waves.slots || !e->occ.blocks || !e->memory_bound)
         return;
     double want = kl_bytes_under_way(e->chip);
     double now = (double)e->under_way * e->occ.blocks;
@@ -111,7 +111,7 @@ static void few_under_way(const kl_explained *e, struct kl_diag *g)
     char one[32];
     double rate = kl_memory_rate(e->chip), wait = kl_latency(e->chip) * 1e-3;
     double now = (double)e->ctas * (double)e->under_way / kl_latency(e->chip);
-    if (rate <= 0 || now <= 0 || now >= rate || e->bytes <= 0 || (e->has_roof && !e->roof.memory))
+    if (rate <= 0 || now <= 0 || now >= rate || e->bytes <= 0 || !e->memory_bound)
         return;
     double took = kl_floor_us(e->bytes, now), best = kl_floor_us(e->bytes, rate);
     best = best > wait ? best : wait;
@@ -172,8 +172,8 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
                 e->tail.last_us, e->tail.ideal_us);
     else
         kl_note(g, nowhere,
-                "arithmetic is the bound (model): blocks on one multiprocessor share it, so the time goes "
-                "with the number on the busiest one: 1 - %.2f / %llu",
+                "what multiprocessors do is the bound, not memory (model): blocks on one share it, so the time "
+                "goes with the number on the busiest one: 1 - %.2f / %llu",
                 mean, (unsigned long long)most);
     kl_note(g, nowhere,
             "1 / (full waves + 1) = %.0f%% bounds it, where a block takes as long alone as among others",

@@ -239,6 +239,7 @@ void kl_model_make(kl_model *m, const kl_model_in *in)
     sort_lines(m);
     end_arrays(r);
     kl_model_work_of(r);
+    kl_model_instructions(r);
     kl_model_passes_of(r);
     kl_model_dots(r);
     kl_model_narrow_of(r);

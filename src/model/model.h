@@ -190,6 +190,8 @@ typedef struct kl_model {
     kl_model_passes passes;
     uint64_t moved;   /* each byte once: unique_read + unique_written over arrays */
     double intensity; /* floating-point operations (special ones count 1) a byte moved */
+    uint64_t instructions; /* of warps: PTX without copies of registers and what is done once a block,
+                            * by the shortest way through each operation */
     uint64_t barriers; /* of CTAs */
     uint64_t edges;    /* programs in which a section reaches past its array: these check elements */
     const struct mrun *run; /* what the rules look at besides */

@@ -233,14 +233,11 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
     sectors_gain(n, g, a);
 }
 
-/* Of the time of instructions, the part that an access's requests are. */
+/* Of the instructions, the part that an access's requests are. */
 static double requests_share(const struct noter *n, const kl_model_access *a)
 {
-    const kl_model *m = n->m;
-    double all = (double)m->work.steps / 32 + (double)m->gload.requests +
-                 (double)m->gstore.requests + (double)m->atomic.requests +
-                 (double)m->sload.requests + (double)m->sstore.requests;
-    return all > 0 ? (double)a->t.requests / all : 0;
+    double all = (double)n->m->instructions;
+    return all > (double)a->t.requests ? (double)a->t.requests / all : 0;
 }
 
 static void narrow(struct noter *n, const kl_model_access *a)

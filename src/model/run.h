@@ -173,6 +173,7 @@ static inline bool kl_model_is_tile(const kl_fn *f, kl_val v)
 
 
 void kl_model_work_of(struct mrun *r);
+void kl_model_instructions(struct mrun *r);
 void kl_model_passes_of(struct mrun *r);
 void kl_model_dots(struct mrun *r);
 void kl_model_narrow_of(struct mrun *r);

@@ -27,7 +27,8 @@ bool kl_times_of(const kl_model *m, const kl_chip *c, double bytes, kl_times *ou
     out->us[KL_BUSY_L2] =
         kl_floor_us(32.0 * (double)(m->gload.units + m->gstore.units + m->atomic.units), kl_l2_rate(c));
     out->us[KL_BUSY_SHARED] = (double)(m->sload.units + m->sstore.units + m->push.units) / clocks;
-    out->us[KL_BUSY_ISSUE] = (narrow + wide + requests / 4) / clocks; /* four a clock */
+    double units = narrow + wide + requests / 4, issue = (double)m->instructions / 4; /* four a clock */
+    out->us[KL_BUSY_ISSUE] = (units > issue ? units : issue) / clocks;
     return true;
 }
 

@@ -119,6 +119,22 @@ void kl_model_work_of(struct mrun *r)
     }
 }
 
+/* ---- instructions ---- */
+
+void kl_model_instructions(struct mrun *r)
+{
+    const kl_fn *f = r->f;
+    for (uint32_t i = 1; i < f->nins; i++) {
+        kl_val v = {i};
+        if (!r->tr->steps[i] || !kl_in(f, v)->blk.id)
+            continue;
+        for (kl_val o = v; o.id; o = f->blk[kl_in(f, o)->blk.id].owner) /* a fold's code is its own */
+            if (kl_is_fold(f, o))
+                v = o;
+        r->m->instructions += r->tr->steps[i] * kl_model_times(r, v) * r->tr->warps * r->tr->ctas;
+    }
+}
+
 /* ---- products ---- */
 
 void kl_model_dots(struct mrun *r)

@@ -90,6 +90,11 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
     }
     if (m->barriers != c->barriers && !m->doubt.n)
         fail(w, "barriers", NULL, 0, m->barriers, c->barriers);
+    uint64_t steps = 0; /* the model takes the shortest way, and leaves copies of registers out */
+    for (int i = 0; i < KL_SIM_NKIND; i++)
+        steps += c->instructions[i];
+    if ((m->instructions > steps || 8 * m->instructions + 200 * c->warps < steps) && m->exact && !m->edges)
+        fail(w, "instructions", NULL, 0, m->instructions, steps);
     /* of atomics the executor counts active lanes, not sectors */
     if (m->atomic.lanes != c->lanes[KL_SIM_ATOM] && !m->doubt.n)
         fail(w, "lanes of atomics", NULL, 0, m->atomic.lanes, c->lanes[KL_SIM_ATOM]);

@@ -177,6 +177,7 @@ static void multiply(struct pgen *g, const struct operand o[2], const kl_layout 
                      : c == CL_F64 ? "fma.rn.f64"
                      : c == CL_B64 ? "mad.lo.s64"
                                    : "mad.lo.s32";
+    kl_px_trace_repeat(g, steps, 0);
     for (uint32_t i = 0; i < n; i++)
         kl_px(g, "%s %s, %s, %s, %s", op, r->r[i], x[0][i], x[1][i], r->r[i]);
     kl_px(g, "add.u32 %s, %s, %u", at[0], at[0], o[0].s[rank - 1]);
@@ -184,6 +185,7 @@ static void multiply(struct pgen *g, const struct operand o[2], const kl_layout 
     kl_px(g, "sub.u32 %s, %s, 1", left, left);
     opnd more = kl_px_set(g, CL_P, "setp.ne.u32 $, %s, 0", left);
     kl_px(g, "@%s bra.uni $L%u", more, top);
+    kl_px_trace_repeat(g, 1, 0);
 }
 
 void kl_px_dot(struct pgen *g, kl_val v)

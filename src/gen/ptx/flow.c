@@ -134,11 +134,14 @@ static void emit_for(struct pgen *g, kl_val v)
     kl_px_block(g, body);
     end_block(g, body, r, c, n);
     end_loop(g, body, &head);
+    kl_val outer = g->at;
+    g->at = kl_last(f, body); /* for the trace: each time round */
     /* the next value may wrap: then the loop ends (it was below hi) */
     opnd left = kl_px_set(g, ic, "sub.%s $, %s, %s", t, hi, i);
     kl_px(g, "add.%s %s, %s, %s", t, i, i, step);
     opnd more = kl_px_set(g, CL_P, "setp.gt.%s $, %s, %s", ic == CL_B64 ? "u64" : "u32", left, step);
     kl_px(g, "@%s bra%s $L%u", more, uni(g), top);
+    g->at = outer;
     kl_px_label(g, end);
     g->p.dirty |= before.dirty;
     g->p.far |= before.far;

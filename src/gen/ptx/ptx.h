@@ -288,6 +288,7 @@ void kl_px_trace_zero(struct pgen *g, opnd name);
 /* Register r was defined by text; text was put out. */
 void kl_px_trace_define(struct pgen *g, opnd r, const char *text);
 void kl_px_trace_write(struct pgen *g, const char *text);
+void kl_px_trace_label(struct pgen *g, uint32_t label);
 void kl_px_trace_access(struct pgen *g, kl_val v, const kl_layout *l, uint32_t vec, bool once);
 void kl_px_trace_table(struct pgen *g, kl_val v, const kl_layout *l, uint32_t bytes);
 void kl_px_trace_shared(struct pgen *g, bool store, uint32_t width, opnd addr, int64_t off, opnd pred);

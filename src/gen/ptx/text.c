@@ -56,6 +56,7 @@ void kl_px(struct pgen *g, const char *fmt, ...)
 
 void kl_px_label(struct pgen *g, uint32_t label)
 {
+    kl_px_trace_label(g, label);
     kl_putf(g->to, "$L%u:\n", label);
 }
 

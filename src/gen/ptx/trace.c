@@ -10,8 +10,17 @@
 
 #include "gen/ptx/ptx.h"
 
+/* The least that an operation has executed where it branches to a label. */
+struct reach {
+    kl_val at;
+    uint64_t steps;
+    bool placed;
+};
+
 struct tracer {
     kl_ptx_trace *out;
+    kl_map label; /* -> index of its reach */
+    KL_VEC(struct reach) reach;
     uint32_t n;               /* threads of all CTAs */
     kl_map at;                /* register -> index of its values */
     KL_VEC(uint64_t *) value; /* NULL: it has been written again, and is not known */
@@ -54,6 +63,8 @@ void kl_px_trace_begin(struct pgen *g)
     memset(t->out, 0, sizeof *t->out);
     t->out->warps = g->warps;
     t->out->ctas = g->ctas;
+    t->out->steps = kl_new_n(g->a, uint64_t, g->f->nins);
+    t->label.a = g->a;
     t->n = g->threads * g->ctas;
     t->at.a = g->a;
     t->repeat = 1;
@@ -205,12 +216,62 @@ void kl_px_trace_define(struct pgen *g, opnd r, const char *text)
     set_values(g, r, v);
 }
 
+/* ---- how many instructions ---- */
+
+/* Behind a branch that is always taken, until a label. */
+#define NOWHERE (UINT64_C(1) << 40)
+
+static struct reach *reach_of(struct pgen *g, uint32_t label)
+{
+    struct tracer *t = g->tracer;
+    bool isnew;
+    uint32_t *i = kl_map_put(&t->label, &label, sizeof label, &isnew);
+    if (isnew) {
+        *i = t->reach.n;
+        kl_push(g->a, &t->reach, ((struct reach){.at = g->at, .steps = NOWHERE}));
+    }
+    return &t->reach.v[*i];
+}
+
+/* Counted is the shortest way through what an operation puts out, without copies of registers; blocks
+ * of the IR count each alone, and a loop within an operation once, or as often as is known. */
+static void step(struct pgen *g, const char *text)
+{
+    struct tracer *t = g->tracer;
+    if (g->to == &g->pro || !g->at.id)
+        return;
+    uint16_t op = kl_in(g->f, g->at)->op;
+    uint64_t *n = &t->out->steps[g->at.id];
+    if (strncmp(text, "mov.", 4) != 0) /* ptxas knows how to do without */
+        *n += t->repeat;
+    const char *bra = strstr(text, "bra"), *to = bra ? strstr(bra, "$L") : NULL;
+    if (!to || op == KL_OP_for || op == KL_OP_while || op == KL_OP_if || op == KL_OP_yield)
+        return;
+    struct reach *r = reach_of(g, (uint32_t)strtoul(to + 2, NULL, 10));
+    if (r->placed)
+        return;
+    r->steps = *n < r->steps ? *n : r->steps;
+    if (*text != '@')
+        *n = NOWHERE;
+}
+
+void kl_px_trace_label(struct pgen *g, uint32_t label)
+{
+    if (!on(g) || !g->at.id)
+        return;
+    struct reach *r = reach_of(g, label);
+    uint64_t *n = &g->tracer->out->steps[r->at.id];
+    r->placed = true;
+    *n = r->steps < *n ? r->steps : *n;
+}
+
 /* An instruction that was not put out to define a register: what it writes is no longer what was
  * known of it. */
 void kl_px_trace_write(struct pgen *g, const char *text)
 {
     if (!on(g))
         return;
+    step(g, text);
     const char *s = text;
     if (*s == '@')
         s += strcspn(s, " ");

@@ -68,6 +68,7 @@ typedef struct kl_ptx_trace {
     KL_VEC(kl_ptx_plan) plan;
     KL_VEC(kl_ptx_table) table;
     KL_VEC(kl_ptx_barrier) barrier;
+    uint64_t *steps;      /* by instruction of the IR: PTX of one execution that a warp executes at least */
     uint32_t warps, ctas; /* of a program */
 } kl_ptx_trace;
 
