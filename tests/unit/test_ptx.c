@@ -3,7 +3,8 @@
  *
  * A file begins with lines
  *     ; run grid=G0[,G1[,G2]] NAME=VALUE ... [v16]
- * one for each launch; the names are scalar parameters, v16 says that this fact holds.  `; clusters`
+ * one for each launch; the names are scalar parameters, v16 says that this fact holds (`; registers
+ * without v16`: registers are counted without it).  `; clusters`
  * says that it is for targets with clusters; on others it would take the assembler long.  The PTX
  * runs in the executor and must give the interpreter's bits, with no finding; and ptxas, where it
  * is, must take all texts for all targets. */
@@ -403,6 +404,7 @@ static void registers(void **state)
         if (i == 0)
             kl_ptx_prelude(&b, f, &o, true);
         o.symbol = kl_printf(&x.a, "k_%.*s", (int)strcspn(l.v[i].name, "."), l.v[i].name);
+        o.v16 = !strstr(l.v[i].text, "; registers without v16");
         kl_ptx_emit(&b, f, &o, &info);
     }
     snprintf(cmd, sizeof cmd, "%s/k.ptx", dir);

@@ -227,12 +227,13 @@ static uint32_t carried_tiles(const kl_fn *f, kl_val loop)
  * warps that hide the latency.  What is needed is counted from the widest values at work.  In a
  * cluster 64 are enough for 32 elements of a row, the parameters of a norm (a scale, or with 72
  * a scale and a shift) included: four CTAs (three) of 256 threads share an SM. */
-static uint32_t register_limit(const struct pgen *g)
+static uint32_t register_limit(struct pgen *g)
 {
     const kl_fn *f = g->f;
     uint32_t room = 65536 / g->threads, need = g->each + 32;
     uint32_t steps = kl_px_steps(g) == 2 ? 48 : kl_px_steps(g) ? 16 : 0;
     bool narrow = false, wide = false, apart = false;
+    bool scalar = false; /* narrow elements one by one */
     uint32_t loads = 0, tiles = 0; /* loads of whole tiles: of at least 4 bytes, all */
     uint32_t beside = 0; /* tiles that a fold or a flip holds beside its operand */
     for (uint32_t i = 1; i < f->nins; i++) {
@@ -252,7 +253,9 @@ static uint32_t register_limit(const struct pgen *g)
         apart |= spread(f, (kl_val){i});
         loads += in->op == KL_OP_load && kl_elems[t->elem].bytes >= 4;
         tiles += in->op == KL_OP_load;
-        narrow |= in->op == KL_OP_load && kl_elems[t->elem].bytes < 4;
+        bool small = in->op == KL_OP_load && kl_elems[t->elem].bytes < 4;
+        narrow |= small;
+        scalar |= small && !kl_px_access_vec(g, (kl_val){i});
         if (in->op == KL_OP_dot)
             return room < 255 ? room : 255;
     }
@@ -270,6 +273,10 @@ static uint32_t register_limit(const struct pgen *g)
         need += 2 * g->each;
     if (g->clog2 && g->each >= 128) /* three CTAs of 128 threads an SM */
         need = need < 168 ? 168 : need;
+    if (scalar && g->each >= 16 && need < g->each + 40) /* all are there before they are converted */
+        need = g->each + 40;
+    uint32_t held = kl_px_pressure(g) + 20; /* addresses, conditions */
+    need = need < held ? held : need;
     need = (need + 7) & ~7u;
     need = need < 32 ? 32 : need;
     need = need > room ? room : need;

@@ -133,6 +133,8 @@ void kl_px_assign(struct pgen *g);
  * ones. */
 uint32_t kl_px_steps(const struct pgen *g);
 bool kl_px_has_math(const kl_fn *f); /* functions of tiles, in any form */
+/* Registers of a thread that tiles hold at once, roughly (pressure.c). */
+uint32_t kl_px_pressure(struct pgen *g);
 const kl_layout *kl_px_intern(struct pgen *g, const kl_layout *l);
 const kl_layout *kl_px_default(struct pgen *g, const struct kl_type *t);
 uint32_t kl_px_access_vec(struct pgen *g, kl_val v);
