@@ -5,6 +5,9 @@
 
 static const kl_span nowhere = {0, 0};
 
+/* The latency of a load from memory that has little to do, as a part of that under load. */
+static const double UNLOADED = 0.6;
+
 /* What loads of tiles ask for in one program, each once, whatever loops do. */
 uint64_t kl_explain_under_way(const kl_fn *f)
 {
@@ -26,6 +29,13 @@ const char *kl_explain_bytes(double n, char buf[32])
     while (n >= 1024 && u < 4)
         n /= 1024, u++;
     snprintf(buf, 32, u ? "%.1f %s" : "%.0f %s", n, unit[u]);
+    return buf;
+}
+
+/* "2.4", "230", "6.99e+05" */
+static const char *counted(double x, char buf[32])
+{
+    snprintf(buf, 32, x < 10 ? "%.2g" : x < 1e4 ? "%.0f" : "%.3g", x);
     return buf;
 }
 
@@ -63,31 +73,51 @@ static void say_step(const kl_explained *e, struct kl_diag *g, enum kl_limit of)
                 r.blocks, share);
 }
 
+/* Does each program load its tiles again and again? */
+static bool goes_round(const kl_explained *e)
+{
+    double once = (double)e->under_way * (double)e->ctas;
+    return e->model && once > 0 && (double)e->model->gload.bytes >= 4 * once;
+}
+
 static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
 {
     char need[32], have[32], one[32];
-    /* blocks of a warp or so: half of the warps fit, and nothing but larger blocks would help */
-    bool small = e->has_occ && e->occ.limiter == 1u << KL_LIMIT_BLOCKS && e->occ.share < 1;
-    if (!e->has_occ || !e->chip || e->chip->memory <= 0 || (e->occ.share >= 0.5 && !small) ||
-        !e->under_way || e->ctas < e->waves.slots || !e->occ.blocks || !e->memory_bound)
+    if (!e->has_occ || !e->chip || e->chip->memory <= 0 || !e->under_way || e->ctas < e->chip->sms ||
+        !e->occ.blocks || !e->memory_bound)
         return;
-    double want = kl_bytes_under_way(e->chip);
-    double now = (double)e->under_way * e->occ.blocks;
-    if (now >= want)
+    /* blocks of a warp or so: half of the warps fit, and nothing but larger blocks would help */
+    bool small = e->occ.limiter == 1u << KL_LIMIT_BLOCKS && e->occ.share < 1;
+    bool few = e->occ.share < 0.5 || small;
+    double want = kl_bytes_under_way(e->chip), fit = e->occ.blocks;
+    /* a grid below one wave: there are no more blocks, which matters where each has much to load */
+    bool part = e->ctas < e->waves.slots;
+    if (part && !goes_round(e))
+        return;
+    if (part)
+        fit = (double)e->ctas / e->chip->sms;
+    double now = (double)e->under_way * fit;
+    /* with many warps, only what is too little even for the latency of memory that is not busy */
+    if (now >= want * (few || part ? 1 : UNLOADED))
         return;
     struct kl_diag *g =
-        kl_diag(d, KL_K2301, at,
-                "%.3g%% of the warps fit on a multiprocessor, and they do not keep memory busy",
-                100 * e->occ.share);
+        part  ? kl_diag(d, KL_K2301, at,
+                        "the grid has %.3g block%s for a multiprocessor, on which %u fit, and they do "
+                        "not keep memory busy",
+                        fit, fit == 1 ? "" : "s", e->occ.blocks)
+        : few ? kl_diag(d, KL_K2301, at,
+                        "%.3g%% of the warps fit on a multiprocessor, and they do not keep memory busy",
+                        100 * e->occ.share)
+              : kl_diag(d, KL_K2301, at, "the loads of all warps of a multiprocessor do not keep memory "
+                                         "busy: each has few under way");
     kl_note(g, nowhere,
-            "%u block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %.0f "
+            "%.3g block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %.0f "
             "ns / %u, the latency is %s)",
-            e->occ.blocks, e->occ.blocks == 1 ? "" : "s",
-            kl_explain_bytes((double)e->under_way, one), kl_explain_bytes(now, have), e->chip->name,
-            kl_explain_bytes(want, need), e->chip->memory, kl_latency(e->chip), e->chip->sms,
-            e->chip->latency > 0 ? "measured" : "assumed");
+            fit, fit == 1 ? "" : "s", kl_explain_bytes((double)e->under_way, one),
+            kl_explain_bytes(now, have), e->chip->name, kl_explain_bytes(want, need), e->chip->memory,
+            kl_latency(e->chip), e->chip->sms, e->chip->latency > 0 ? "measured" : "assumed");
     for (int i = 0; i < KL_NLIMIT; i++) {
-        if (!(e->occ.limiter & 1u << i))
+        if (!(e->occ.limiter & 1u << i) || part || !few)
             continue;
         if (i == KL_LIMIT_BLOCKS)
             kl_note(g, nowhere, "a multiprocessor takes no more than %u blocks", e->occ.blocks);
@@ -96,12 +126,12 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
                     i == KL_LIMIT_SHARED ? "s" : "");
         say_step(e, g, (enum kl_limit)i);
     }
-    if (small)
-        kl_note(g, nowhere, "help: with %u threads a block, %u such blocks would fill it: warps(...), or "
-                            "more elements a program",
-                e->sm.warps * 32 / e->occ.blocks, e->occ.blocks);
-    kl_note(g, nowhere, "help: larger tiles, or several loads before the first use, have more bytes "
-                        "under way");
+    if (part)
+        kl_note(g, nowhere, "help: more programs: smaller tiles, or a long loop that is split over programs, "
+                            "whose parts a second kernel joins");
+    kl_note(g, nowhere, "help: tiles %s times as large, or several loads before the first use, have as "
+                        "much under way%s",
+            counted(want / now, one), small ? "; more warps alone load no more" : "");
     gain(g, 1 - now / want, "the time");
 }
 
@@ -193,6 +223,8 @@ static void spills(const kl_explained *e, kl_span at, kl_diags *d)
         return;
     }
     double moved = (double)(r->spill_stores + r->spill_loads) * e->info.threads * (double)e->ctas;
+    if (moved < 0.02 * e->bytes && !goes_round(e))
+        return;
     struct kl_diag *g =
         kl_diag(d, KL_K2401, at,
                 "registers spill: %u bytes of stores and %u of loads a thread (ptxas, %u registers)",
@@ -200,8 +232,12 @@ static void spills(const kl_explained *e, kl_span at, kl_diags *d)
     kl_note(g, nowhere, "%s through the cache if each runs once; the kernel's own traffic is %s",
             kl_explain_bytes(moved, bytes), kl_explain_bytes(e->bytes, (char[32]){0}));
     kl_note(g, nowhere, "help: smaller tiles, or more threads for them: warps(...) of the kernel");
-    gain(g, moved / (moved + e->bytes), "the bytes that pass the cache");
-    if (!e->has_times)
+    if (goes_round(e))
+        kl_note(g, nowhere, "expected gain: not known, there is a loop: what spills in it does so in each "
+                            "trip");
+    else
+        gain(g, moved / (moved + e->bytes), "the bytes that pass the cache");
+    if (!e->has_times || goes_round(e))
         return;
     /* Of local memory that is larger than the L2 cache a part passes memory each time. */
     kl_times now = e->times;
@@ -214,9 +250,46 @@ static void spills(const kl_explained *e, kl_span at, kl_diags *d)
     kl_note(g, nowhere, "%s", kl_times_text(g->a, &now, &e->times));
 }
 
+/* Atomics that find one element follow each other.  How many find it is counted where the indices are
+ * known; where they are not, the elements of the array share them at best. */
+static void meet(const kl_explained *e, kl_diags *d)
+{
+    double clock = e->chip ? e->chip->clock : 0, bandwidth = e->bandwidth;
+    for (uint32_t i = 0; e->model && clock > 0 && bandwidth > 0 && i < e->model->access.n; i++) {
+        const kl_model_access *a = &e->model->access.v[i];
+        if (a->dir != KL_MODEL_ATOMIC)
+            continue;
+        const kl_model_array *w = NULL;
+        for (uint32_t k = 0; k < e->model->array.n; k++)
+            if (e->model->array.v[k].param == a->param)
+                w = &e->model->array.v[k];
+        const struct kl_type *t = kl_access_tile(e->in->f, a->at);
+        double lanes = (double)a->t.lanes, bytes = w ? (double)w->unique_written : 0;
+        bool known = a->unknown == 0 && lanes > 0;
+        if (!known)
+            lanes = (double)a->runs * (double)kl_numel(t), bytes = w ? (double)w->whole : 0;
+        double each = bytes > 0 ? lanes * kl_elems[a->elem].bytes / bytes : 0;
+        double us = each / clock, floor = kl_floor_us(e->bytes, bandwidth);
+        if (us <= floor || us < 1) /* less than it takes to launch */
+            continue;
+        char n[32];
+        struct kl_diag *g = kl_diag(d, KL_K2104, a->loc,
+                                    "atomics that meet: %s%s of them for each element of `%s`%s",
+                                    known ? "" : "up to ", counted(each, n), a->name,
+                                    known ? " that is changed" : ", the indices being data");
+        kl_note(g, nowhere, "one element takes one in a clock (assumed): %.3g us of %.0f MHz, where memory "
+                            "needs %.3g us", us, clock, floor);
+        kl_note(g, nowhere, "help: fold in the program first, with sum() or histogram() of sort.kiln, and "
+                            "add the result: an atomic for each element and program; or let programs add "
+                            "to copies, which a second kernel joins");
+        gain(g, 1 - floor / us, "the time");
+    }
+}
+
 void kl_explain_rules(const kl_explained *e, kl_span at, kl_diags *d)
 {
     occupancy(e, at, d);
     grid(e, at, d);
     spills(e, at, d);
+    meet(e, d);
 }

@@ -81,6 +81,7 @@ typedef struct kl_model_access {
     uint8_t width;  /* bytes of one lane's access */
     uint8_t narrow; /* enum kl_model_narrow */
     const char *fact; /* FACTS, START, STRIDE: what has to hold, and does not */
+    int64_t shift;  /* START: constant elements behind what may be a multiple; 0: that is not why */
     uint32_t param; /* which array */
     const char *name;
     bool contiguous;    /* neighbours along the tile's last axis lie side by side */

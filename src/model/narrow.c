@@ -33,6 +33,21 @@ static const char *broken_fact(const struct mrun *r, uint32_t first)
     return NULL;
 }
 
+/* What a start adds to something else, if that is a constant that is no multiple; 0: it is not. */
+static int64_t shift_of(const struct mrun *r, kl_val start, uint32_t want)
+{
+    const struct kl_ins *in = kl_in(r->f, start);
+    if (in->op != KL_OP_add && in->op != KL_OP_sub)
+        return 0;
+    for (uint32_t i = in->op == KL_OP_sub; i < 2; i++) {
+        const struct kl_ins *c = kl_in(r->f, kl_arg(r->f, start, i));
+        int64_t k = (int64_t)c->attr.bits;
+        if (c->op == KL_OP_const && k % (int64_t)want)
+            return in->op == KL_OP_sub ? -k : k;
+    }
+    return 0;
+}
+
 static enum kl_model_narrow narrow(struct mrun *r, const struct maccess *a, kl_model_access *o)
 {
     const kl_fn *f = r->f;
@@ -64,8 +79,14 @@ static enum kl_model_narrow narrow(struct mrun *r, const struct maccess *a, kl_m
     uint64_t places = UINT64_C(32) * r->tr->warps * r->tr->ctas;
     uint32_t want = 16u / kl_elems[o->elem].bytes;
     if (1u << a->rec->may < want) {
-        o->fact = kl_printf(
-            r->a, "the start of the last section has to be known as a multiple of %u", want);
+        o->shift = shift_of(r, kl_arg(f, v, rank), want);
+        if (o->shift)
+            o->fact = kl_printf(r->a, "the last section begins %lld %s what may be a multiple of %u",
+                                (long long)(o->shift < 0 ? -o->shift : o->shift),
+                                o->shift < 0 ? "before" : "behind", want);
+        else
+            o->fact = kl_printf(
+                r->a, "the start of the last section has to be known as a multiple of %u", want);
         return KL_NARROW_START;
     }
     if (kl_numel(t) < places * want || t->dim[t->rank - 1] % want)

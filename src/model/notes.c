@@ -25,6 +25,7 @@ struct noter {
     kl_map said; /* (rule, place) -> index of what was said */
     KL_VEC(struct said) list;
     uint64_t sectors;
+    bool loops;  /* the kernel has some */
 };
 
 /* Is this instance of a finding to be told?  Of those at one place the first, or all of them. */
@@ -177,6 +178,84 @@ static const char *along_last(const struct noter *n, const kl_model_access *a)
     return kl_buf_str(&b);
 }
 
+/* Does a value depend on what a program read? */
+static bool from_data(const struct noter *n, kl_val v, uint32_t depth)
+{
+    const kl_fn *f = n->f;
+    const struct kl_ins *in = kl_in(f, v);
+    if (kl_ops[in->op].flags & (KL_F_READ | KL_F_REGION) || in->op == KL_OP_result || !depth)
+        return true;
+    for (uint32_t i = 0; i < in->nargs; i++)
+        if (from_data(n, kl_arg(f, v, i), depth - 1))
+            return true;
+    return false;
+}
+
+static bool computed_indices(const struct noter *n, const kl_model_access *a)
+{
+    const kl_fn *f = n->f;
+    for (uint32_t d = 0, rank = kl_type_of(f, kl_arg(f, a->at, 0))->rank; d < rank; d++)
+        if (kl_access_index(f, a->at, d) && from_data(n, kl_arg(f, a->at, 1 + d), 20))
+            return false;
+    return true;
+}
+
+/* The step of a section along the last dimension, where elements lie side by side; 0: there is none. */
+static int64_t step_along_last(const struct noter *n, const kl_model_access *a)
+{
+    const kl_fn *f = n->f;
+    const kl_model_param *p = &n->in->param[a->param];
+    uint32_t rank = kl_type_of(f, kl_arg(f, a->at, 0))->rank;
+    int64_t step = rank ? kl_access_step(f, a->at, rank - 1) : 0;
+    if ((uint32_t)p->rank != rank || p->str[rank - 1] != 1 || (step < 2 && step > -1))
+        return 0;
+    return step;
+}
+
+static void remedy(const struct noter *n, const kl_model_access *a, struct kl_diag *g)
+{
+    const struct kl_type *t = kl_access_tile(n->f, a->at);
+    int64_t step = step_along_last(n, a);
+    if (kl_access_indices(n->f, a->at) && computed_indices(n, a))
+        kl_note(g, nowhere, "help: write a section instead, x[first:count:step], where one says the same; "
+                            "else give a thread one element, as a tile of 256 and warps(8) do: lanes then "
+                            "move what is next to each other");
+    else if (kl_access_indices(n->f, a->at) && a->dir == KL_MODEL_ATOMIC)
+        kl_note(g, nowhere, "help: fold what goes to one place in the program first (histogram() of "
+                            "sort.kiln, sum), and add the result");
+    else if (kl_access_indices(n->f, a->at))
+        kl_note(
+            g, nowhere,
+            "help: sort or group the indices, or let each index fetch a whole row: x[index][0:N]");
+    else if (a->contiguous && a->vec == 1 && a->lane_bytes > a->width)
+        kl_note(g, nowhere,
+                "help: let it move several at once: without a mask, and with what K2102 names; or give a "
+                "thread one element, as a tile of 256 and warps(8) do: lanes then move neighbours");
+    else if (step > 1)
+        kl_note(g, nowhere,
+                "help: a step of %lld leaves out what other sections take: declare groups of %lld as the "
+                "last dimension of `%s`, load them whole, [0:%u][0:%lld], and choose in the tile",
+                (long long)step, (long long)step, a->name, t->dim[t->rank - 1], (long long)step);
+    else if (step == -1)
+        kl_note(g, nowhere, "help: load it forwards from a multiple on, and flip() the tile; or give a thread "
+                            "one element, as a tile of 256 and warps(8) do: lanes then move neighbours");
+    else if (!a->contiguous && along_last(n, a))
+        kl_note(g, nowhere,
+                "help: let lanes walk along the dimension of `%s` whose elements lie side by side, with a "
+                "section like %s, and loop over the other one",
+                a->name, along_last(n, a));
+    else if (!a->contiguous)
+        kl_note(g, nowhere,
+                "help: let lanes walk along the dimension of `%s` whose elements lie side by side: "
+                "it has to be the last axis of the tile",
+                a->name);
+    else
+        kl_note(
+            g, nowhere,
+            "help: make the tile's last axis longer, at least 32 bytes of neighbours that begin at a "
+            "multiple of 32 bytes");
+}
+
 static void uncoalesced(struct noter *n, const kl_model_access *a)
 {
     char is[NUMBER], best[NUMBER], moved[NUMBER], of[NUMBER];
@@ -189,7 +268,8 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
         noun(a), ratio((double)a->t.units / r, is), ratio((double)a->t.ideal / r, best), p);
     const struct kl_type *t = kl_access_tile(n->f, a->at);
     if (kl_access_indices(n->f, a->at))
-        kl_note(g, nowhere, "an index tile says where each element lies, and they lie apart");
+        kl_note(g, nowhere, "an index tile says where each element lies, and they lie apart%s",
+                computed_indices(n, a) ? ": it is computed, so each is moved alone" : "");
     else if (a->contiguous && a->vec == 1 && a->lane_bytes > a->width)
         kl_note(g, nowhere,
                 "each lane holds neighbours and moves them one by one: lanes are %lld bytes apart",
@@ -206,28 +286,7 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
         kl_note(g, nowhere, "the section begins or ends inside sectors");
     kl_note(g, nowhere, "moves up to %s for %s of data if nothing is cached",
             bytes(32.0 * (double)a->t.units, moved), bytes((double)a->t.bytes, of));
-    if (kl_access_indices(n->f, a->at))
-        kl_note(
-            g, nowhere,
-            "help: sort or group the indices, or let each index fetch a whole row: x[index][0:N]");
-    else if (a->contiguous && a->vec == 1 && a->lane_bytes > a->width)
-        kl_note(g, nowhere,
-                "help: let it move several at once: without a mask, and with what K2102 names");
-    else if (!a->contiguous && along_last(n, a))
-        kl_note(g, nowhere,
-                "help: let lanes walk along the dimension of `%s` whose elements lie side by side, with a "
-                "section like %s, and loop over the other one",
-                a->name, along_last(n, a));
-    else if (!a->contiguous)
-        kl_note(g, nowhere,
-                "help: let lanes walk along the dimension of `%s` whose elements lie side by side: "
-                "it has to be the last axis of the tile",
-                a->name);
-    else
-        kl_note(
-            g, nowhere,
-            "help: make the tile's last axis longer, at least 32 bytes of neighbours that begin at a "
-            "multiple of 32 bytes");
+    remedy(n, a, g);
     instance(g, a);
     gain(g, p, "the sectors of this access");
     sectors_gain(n, g, a);
@@ -275,7 +334,16 @@ static void narrow(struct noter *n, const kl_model_access *a)
             a->fact          ? a->fact
             : why[a->narrow] ? why[a->narrow]
                              : "a fact of the launch is missing");
-    kl_note(g, nowhere, "help: %s", help[a->narrow]);
+    const struct kl_type *t = kl_access_tile(n->f, a->at);
+    uint64_t want = 16u / kl_elems[a->elem].bytes * UINT64_C(32);
+    if (a->narrow == KL_NARROW_SMALL && kl_numel(t) < want)
+        kl_note(g, nowhere, "help: give a program more elements: a warp takes %llu",
+                (unsigned long long)want);
+    else if (a->narrow == KL_NARROW_START && a->shift)
+        kl_note(g, nowhere, "help: load a wider tile from a multiple on and take its parts, t[0:R][1:C]; "
+                            "or leave it: what shifted sections share comes from the caches");
+    else
+        kl_note(g, nowhere, "help: %s", help[a->narrow]);
     instance(g, a);
     gain(g, percent(a->width, 16), "the instructions of this access (its bytes stay the same)");
     time_gain(n, g, KL_BUSY_ISSUE, requests_share(n, a) * (1 - a->width / 16.0));
@@ -291,7 +359,7 @@ static void access(struct noter *n, const kl_model_access *a)
         kl_note(g, nowhere, "help: skip it for these shapes, or look at where the section begins");
         gain(g, 100, "the instructions of this access");
     }
-    if (a->mask_true && a->exact && once(n, KL_K2601, a->loc)) {
+    if (a->mask_true && a->exact && a->dir != KL_MODEL_ATOMIC && once(n, KL_K2601, a->loc)) {
         struct kl_diag *g =
             kl_diag(n->d, KL_K2601, a->loc,
                     "needless mask: it is true for every element inside `%s`", a->name);
@@ -405,15 +473,18 @@ static void divided(struct noter *n, kl_val v)
         return;
     uint32_t wide = kl_elems[kl_type_of(n->f, v)->elem].bytes == 8;
     struct kl_diag *g =
-        kl_diag(n->d, KL_K2502, in->loc, "%s by a value of the launch in an innermost loop",
-                in->op == KL_OP_rem || in->op == KL_OP_floormod ? "remainder" : "quotient");
+        kl_diag(n->d, KL_K2502, in->loc, "%s by a value of the launch %s",
+                in->op == KL_OP_rem || in->op == KL_OP_floormod ? "remainder" : "quotient",
+                n->loops ? "in an innermost loop" : "for each element");
     kl_note(
         g, nowhere,
         "it is executed %llu times in all programs; some %u instructions for each element of a thread",
         (unsigned long long)kl_model_times(n->r, v), wide ? 100 : 20);
     kl_note(
         g, nowhere,
-        "help: make the divisor constexpr, count in two nested loops, or divide before the loop");
+        "help: make the divisor constexpr, %s",
+        n->loops ? "count in two nested loops, or divide before the loop"
+                 : "or let program_id and sections over several dimensions count, which need no quotient");
     gain(g, 100, "these instructions");
 }
 
@@ -490,9 +561,11 @@ static void walk(struct noter *n, kl_blk b, bool inner)
             part(n, in->attr.redfn.blk);
             continue;
         }
-        if (inner && in->type.id && kl_type_of(f, v)->kind == KL_T_TILE) {
-            divided(n, v);
-            wide(n, v);
+        if (in->type.id && kl_type_of(f, v)->kind == KL_T_TILE) {
+            if (inner || (b.id == KL_BODY.id && !n->loops))
+                divided(n, v);
+            if (inner)
+                wide(n, v);
         }
         bool loop = in->op == KL_OP_for || in->op == KL_OP_while;
         for (uint32_t i = 0, k = kl_blocks(f, v, own); i < k; i++)
@@ -551,6 +624,7 @@ void kl_model_notes(const kl_model *m, const kl_model_in *in, const kl_note_opts
     for (uint32_t i = 0; i < m->shared.n; i++)
         conflict(n, &m->shared.v[i]);
     dots(n);
+    n->loops = has_loop(in->f, KL_BODY);
     walk(n, KL_BODY, false);
     dead_loads(n);
     count_instances(n);
