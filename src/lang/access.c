@@ -13,16 +13,38 @@ void kl_access_shape(const struct kl_access *acc, uint32_t *rank, kl_dim *dim)
             dim[(*rank)++] = acc->sub[i].count;
 }
 
-static bool section_count(kl_elab *e, const kl_node *n, kl_dim *out)
+/* first:first + count, as elsewhere one writes an end?  Then the count, else NULL. */
+static const kl_node *end_for_count(const kl_node *first, const kl_node *n)
+{
+    if (n->kind != KL_N_BINARY || n->op != KL_TK_ADD || first->kind != KL_N_NAME)
+        return NULL;
+    for (uint32_t i = 0; i < 2; i++)
+        if (n->kid[i]->kind == KL_N_NAME && n->kid[i]->name == first->name)
+            return n->kid[1 - i];
+    return NULL;
+}
+
+static bool section_count(kl_elab *e, const kl_node *first, const kl_node *n, kl_dim *out)
 {
     kl_value v = kl_rvalue(e, n);
     if (v.kind == KL_V_TILE && !v.konst) {
         struct kl_diag *g = kl_err(e, KL_K0314, n->span,
                                    "a section is first:count, and the count must be a constant");
-        kl_note(g, (kl_span){0, 0},
-                "for a part that ends at `%s`, read a tile of constant size; elements past the "
-                "extent of the array read 0 and are not written",
-                n->name ? n->name : "this");
+        const kl_node *count = end_for_count(first, n);
+        const kl_sym *s = n->kind == KL_N_NAME ? kl_sym_find(e, n->name) : NULL;
+        if (count) {
+            kl_note(g, (kl_span){0, 0}, "behind the colon stands how many elements, not where they end");
+            if (count->kind == KL_N_NAME)
+                kl_fix(g, n->span, "%s", count->name);
+        } else if (s && s->param && s->kind == KL_S_VAR) {
+            kl_note(g, s->decl, "a parameter that is known when the kernel is compiled is "
+                                "`constexpr i64 %s`", n->name);
+        } else {
+            kl_note(g, (kl_span){0, 0},
+                    "for a part that ends at %s, read a tile of constant size; elements past the "
+                    "extent of the array read 0 and are not written",
+                    n->name ? kl_printf(e->a, "`%s`", n->name) : "a number of the launch");
+        }
         return false;
     }
     int64_t k;
@@ -50,7 +72,7 @@ static void subscript(kl_elab *e, const kl_node *n, const kl_value *whole, struc
     if (n->kind == KL_N_SECTION) {
         acc->sub[i].first = kl_scalar_i64(e, n->kid[0], "the start of a section");
         acc->sub[i].step = 1;
-        if (!section_count(e, n->kid[1], &acc->sub[i].count))
+        if (!section_count(e, n->kid[0], n->kid[1], &acc->sub[i].count))
             acc->bad = true;
         if (n->nkid > 2 && n->kid[2]) {
             kl_value s = kl_rvalue(e, n->kid[2]);

@@ -182,8 +182,10 @@ static bool take_args(kl_elab *e, const struct kl_builtin *b, const kl_node *n, 
             snprintf(want, sizeof want, "%u", b->min);
         else
             snprintf(want, sizeof want, "%u to %u", b->min, b->max);
-        kl_err(e, KL_K0401, n->span, "`%s` takes %s argument%s, not %u", n->name, want,
-               b->max == 1 ? "" : "s", a->n);
+        struct kl_diag *g = kl_err(e, KL_K0401, n->span, "`%s` takes %s argument%s, not %u", n->name, want,
+                                   b->max == 1 ? "" : "s", a->n);
+        if (a->n == b->max + 1u && b->desig & 1u << KL_DG_AXIS)
+            kl_note(g, (kl_span){0, 0}, "an axis is given by name: %s(x, .axis = 0)", n->name);
         return false;
     }
     return true;

@@ -184,11 +184,13 @@ kl_sym *kl_sym_need(kl_elab *e, const kl_node *n)
     else
         for (size_t i = 0; i < sizeof literals / sizeof *literals && k < MAX; i++)
             names[k++] = literals[i];
-    const char *near = kl_nearest(n->name, names, k);
+    const char *hint = kl_foreign(n->name), *near = hint ? NULL : kl_nearest(n->name, names, k);
     kl_span at = n->name_span.beg ? n->name_span : n->span;
     struct kl_diag *g = n->kind == KL_N_CALL
                             ? kl_err(e, KL_K0203, at, "there is no function `%s`", n->name)
                             : kl_err(e, KL_K0201, at, "there is no `%s` here", n->name);
+    if (hint)
+        kl_note(g, (kl_span){0, 0}, "%s", hint);
     if (near)
         kl_fix(g, at, "%s", near);
     kl_sym *near_sym = near ? kl_sym_find(e, near) : NULL;

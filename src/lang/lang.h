@@ -11,6 +11,9 @@
  * unknown.  Also fills the uses of each parameter (reflection).  Errors go to d. */
 void kl_check(kl_module_ast *m, kl_diags *d);
 
+/* What to write in place of a name of CUDA, Triton, NumPy or C (foreign.def); NULL: it is none. */
+const char *kl_foreign(const char *name);
+
 /* What a launch knows of one parameter of the kernel, in declaration order. */
 struct kl_boundparam {
     bool given;           /* arrays: passed by the host; others: always true after kl_bind */

@@ -1,4 +1,5 @@
 /* parse_primary.c - operands: literals, names, calls, casts, parentheses, subscripts, members. */
+#include "lang/lang.h"
 #include "lang/parse.h"
 
 /* ---- texts and sizes ---- */
@@ -362,6 +363,25 @@ static kl_node *index_of(kl_parser *p, kl_node *base)
     return n;
 }
 
+/* `(` behind something that is no name: x.sum(), np.exp(x), f(x)(y). */
+static void called(kl_parser *p, const kl_node *n)
+{
+    if (n->kind != KL_N_MEMBER) {
+        kl_p_fail(p, KL_K0114, p->tok.span, "only a name can be called");
+        return;
+    }
+    const kl_node *of = n->kid[0];
+    const char *hint = of->kind == KL_N_NAME ? kl_foreign(of->name) : NULL;
+    struct kl_diag *g =
+        hint ? kl_p_fail(p, KL_K0114, n->span, "only a name can be called: there is no `%s`", of->name)
+             : kl_p_fail(p, KL_K0114, n->span, "only a name can be called: values have no functions of "
+                                               "their own");
+    if (g && hint)
+        kl_note(g, (kl_span){0, 0}, "%s", hint);
+    else if (g)
+        kl_note(g, (kl_span){0, 0}, "write %s(%s)", n->name, kl_p_text(p, of->span));
+}
+
 kl_node *kl_p_postfix(kl_parser *p)
 {
     kl_node *n = primary(p);
@@ -386,7 +406,7 @@ kl_node *kl_p_postfix(kl_parser *p)
             if (arrow)
                 n = kl_p_error(p, n->span);
         } else if (kl_p_at(p, KL_TK_LPAREN)) {
-            kl_p_fail(p, KL_K0114, p->tok.span, "only a name can be called");
+            called(p, n);
             return kl_p_error(p, n->span);
         } else if ((kl_p_at(p, KL_TK_INC) || kl_p_at(p, KL_TK_DEC)) && n->span.beg != p->stmt_beg) {
             kl_p_soft(p, KL_K0123, p->tok.span,

@@ -1,5 +1,6 @@
 /* parse_type.c - names of types, and C's names for them, which are errors that say what
  * to write. */
+#include "lang/lang.h"
 #include "lang/parse.h"
 
 /* word: a reserved word of C, so that it cannot be a variable meant by the author. */
@@ -147,14 +148,14 @@ kl_node *kl_p_type(kl_parser *p)
         return c_type(p);
 
     /* parsing goes on: the word stands where a type must stand */
-    const char *near = nearest_type(t.text);
+    const char *hint = kl_foreign(t.text), *near = hint ? NULL : nearest_type(t.text);
     struct kl_diag *g;
     if (k == KL_NAME_VAR)
         g = kl_p_soft(p, KL_K0204, t.span, "`%s` is a variable, not a type", t.text);
     else if (near)
         g = kl_p_soft(p, KL_K0204, t.span, "unknown type `%s`; did you mean `%s`?",
                       kl_p_text(p, t.span), near);
-    else if (p->kernel)
+    else if (p->kernel && !hint)
         g = kl_p_soft(p, KL_K0204, t.span,
                       "unknown type `%s`; declare the parameter `type %s` before it",
                       kl_p_text(p, t.span), kl_p_text(p, t.span));
@@ -162,6 +163,13 @@ kl_node *kl_p_type(kl_parser *p)
         g = kl_p_soft(p, KL_K0204, t.span, "unknown type `%s`", kl_p_text(p, t.span));
     if (k == KL_NAME_NONE && near)
         KL_P_FIX(g, t.span, "%s", near);
+    if (k == KL_NAME_NONE && hint && g)
+        kl_note(g, (kl_span){0, 0}, "%s", hint);
     kl_p_next(p);
+    if (hint && is_elem(&p->tok)) { /* a word before a type */
+        t = p->tok;
+        kl_p_next(p);
+        return named(p, t.span, t.text);
+    }
     return kl_p_error(p, t.span);
 }
