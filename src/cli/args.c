@@ -277,8 +277,8 @@ static bool array_from_word(struct kl_args *a, struct kl_arr *r, const struct kl
 /* A text that somebody meant as a shape: digits and x, and perhaps more behind a colon. */
 static bool looks_like_shape(const char *s)
 {
-    size_t n = strspn(s, "-0123456789x");
-    return n && s[0] != 'x' && (!s[n] || s[n] == ':');
+    size_t n = strspn(s, "-0123456789x*,()[] ");
+    return n && s[0] != 'x' && s[strcspn(s, "0123456789")] && (!s[n] || s[n] == ':');
 }
 
 static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *text, unsigned flags,
@@ -303,9 +303,22 @@ static bool set_array(struct kl_args *a, const kiln_param_info *p, const char *t
             return kl_msg(m, KL_RC_USAGE,
                           "%s=%.100s: it is neither a file nor a shape; write %s=512x1000:f32",
                           p->name, text, p->name);
+        if (!kl_shape_is(text))
+            return kl_msg(m, KL_RC_USAGE,
+                          "%s=%.100s: there is no such file; a shape is written 512x1000, and random "
+                          "values of it are %s='randn(512x1000)'",
+                          p->name, text, p->name);
         return kl_msg(m, KL_RC_USAGE,
                       "%s=%.100s: there is no such file; random values of a shape are "
                       "%s='randn(512x1000)'",
+                      p->name, text, p->name);
+    }
+    char *end;
+    bool number = strtod(text, &end) != 0 || end != text;
+    if (number && v.kind == KL_VALUE_TEXT && !*end && access(text, F_OK) != 0) {
+        kl_value_free(&v);
+        return kl_msg(m, KL_RC_USAGE,
+                      "%s=%.100s: it is an array: give a file, elements as {1, 2}, or %s='randn(512x1000)'",
                       p->name, text, p->name);
     }
     struct kl_arr *r = add_array(a, p);

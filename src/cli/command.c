@@ -28,11 +28,28 @@ static bool add(struct kl_assigns *a, const char *word, bool define)
     return true;
 }
 
+/* A word that is no NAME=VALUE: what may have been meant. */
+static int malformed(const struct kl_opts *o, const struct kl_part *p, size_t i)
+{
+    const char *word = o->arg[i], *hint = "";
+    const char *dot = strstr(word, ".kiln");
+    bool blank = strstr(word, " =") || strstr(word, "= ") || *word == '=' ||
+                 (i + 1 < p->arg1 && *o->arg[i + 1] == '=');
+    for (size_t k = p->opt0; k < p->opt1; k++)
+        if (o->opt[k].id == KL_OPT_define && !strchr(o->opt[k].val, '='))
+            return kl_usage(o, "-D %s: it must be NAME=VALUE, as in -D %s=4", o->opt[k].val, o->opt[k].val);
+    if (dot && (!dot[5] || dot[5] == ':'))
+        hint = "; the file comes first, before its values";
+    else if (blank)
+        hint = "; there are no blanks around the `=`";
+    return kl_usage(o, "`%s` is not of the form NAME=VALUE%s", word, hint);
+}
+
 static int read_all(struct kl_assigns *a, const struct kl_opts *o, const struct kl_part *p)
 {
     for (size_t i = p->arg0; i < p->arg1; i++)
         if (!add(a, o->arg[i], false))
-            return kl_usage(o, "`%s` is not of the form NAME=VALUE", o->arg[i]);
+            return malformed(o, p, i);
     for (size_t i = p->opt0; i < p->opt1; i++)
         if (o->opt[i].id == KL_OPT_define && !add(a, o->opt[i].val, true))
             return kl_usage(o, "-D %s: it must be NAME=VALUE", o->opt[i].val);

@@ -49,7 +49,7 @@ int kl_cmd_emit(const struct kl_opts *o)
                               .arch = kl_opt(o, KL_OPT_arch),
                               .check = 1};
     /* what is not given gets its shape from the rest, in the library */
-    if (!ast && !kl_args_set(&args, k, as.v, as.n, KL_ARGS_SHAPES, &m))
+    if (!ast && !kl_args_set(&args, k, as.v, as.n, KL_ARGS_SHAPES | KL_ARGS_WORDS, &m))
         rc = kl_fail(m.rc, "%s", m.text);
     if (!rc) {
         st = kl_tool_emit(s.mod, k, args.arg, args.n, &opts, &text, &d);

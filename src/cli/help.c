@@ -40,8 +40,15 @@ int kl_cmd_help(const struct kl_opts *o)
         for (size_t i = 0; what[i]; i++)
             code[i] = (char)toupper((unsigned char)what[i]);
     const char *page = kiln_diag_page(code), *title = page ? title_of(code) : NULL;
-    if (!page)
-        return kl_usage(o, "`%s` is neither a command nor a diagnostic code (K0123)", what);
+    if (!page) {
+        const char *names[64];
+        char near[128];
+        size_t n = 0;
+        for (unsigned i = 0; i < kl_ncmds && n < 64; i++)
+            names[n++] = kl_cmds[i].name;
+        return kl_usage(o, "`%s` is neither a command nor a diagnostic code (K0123)%s", what,
+                        kl_did_you_mean(what, names, n, near));
+    }
     printf("%s: %s\n\n%s", code, title ? title : "", page);
     return 0;
 }

@@ -95,8 +95,9 @@ static int unknown_option(const struct kl_opts *o, const char *s, size_t n)
         if (kl_opt_of(&kl_optinfos[i], o->cmd))
             names[k++] = kl_optinfos[i].name;
     const char *near = kl_nearest(name, names, k);
-    int rc = kl_usage(o, "kiln %s has no option --%s%s%s%s", o->cmd->name, name,
-                      near ? "; did you mean `--" : "", near ? near : "", near ? "`?" : "");
+    int rc = near ? kl_usage(o, "kiln %s has no option --%s; did you mean `--%s`?", o->cmd->name, name, near)
+                  : kl_usage(o, "kiln %s has no option --%s; values of a kernel are written NAME=VALUE",
+                             o->cmd->name, name);
     free(name);
     return rc;
 }

@@ -36,7 +36,7 @@ bool kl_outputs_add(struct kl_outputs *o, const char *text, size_t stage, struct
     size_t len;
     const char *tensor = NULL;
     if (!kl_assign_split(text, &a))
-        return kl_msg(m, KL_RC_USAGE, "-o %s: it must be NAME=FILE", text);
+        return kl_msg(m, KL_RC_USAGE, "-o %s: it must be NAME=FILE, as in y=y.npy", text);
     bool st = kl_st_path(a.value, &len, &tensor);
     o->v = kl_xgrow(o->v, sizeof *o->v, o->n);
     struct kl_output *p = &o->v[o->n];

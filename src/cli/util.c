@@ -201,6 +201,20 @@ void *kl_array_alloc(const char *what, uint64_t bytes, struct kl_msg *m)
 
 /* ---- text files ---- */
 
+/* The source that was meant by a name without, or with a misspelt, ending: "; there is x.kiln". */
+static void near_file(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    size_t n = dot && dot > (slash ? slash : path) ? (size_t)(dot - path) : strlen(path);
+    char *name = kl_xalloc(n + 6);
+    memcpy(name, path, n);
+    memcpy(name + n, ".kiln", 6);
+    *out = 0;
+    if (n && access(name, F_OK) == 0)
+        snprintf(out, size, "; there is %s", name);
+    free(name);
+}
+
 char *kl_read_file(const char *path, size_t *len, struct kl_msg *m)
 {
     enum { MOST = 64 << 20 };
@@ -209,7 +223,10 @@ char *kl_read_file(const char *path, size_t *len, struct kl_msg *m)
     char *text = NULL;
     size_t n = 0;
     if (fd < 0 || fstat(fd, &st)) {
-        kl_msg(m, KL_RC_USAGE, "cannot read %s: %s", path, strerror(errno));
+        char near[300];
+        int why = errno;
+        near_file(path, near, sizeof near);
+        kl_msg(m, KL_RC_USAGE, "cannot read %s: %s%s", path, strerror(why), near);
         goto out;
     }
     if (S_ISDIR(st.st_mode)) {

@@ -147,6 +147,26 @@ static const struct {
 #undef KL_X
 };
 
+/* A word where a type may stand: float32 is f32. */
+static bool no_type(const char *text, const char *word, size_t n, struct kl_msg *m)
+{
+    static const char *const other[][2] = {
+        {"float32", "f32"}, {"float", "f32"},  {"single", "f32"}, {"float64", "f64"},  {"double", "f64"},
+        {"float16", "f16"}, {"half", "f16"},   {"fp16", "f16"},   {"fp32", "f32"},     {"fp64", "f64"},
+        {"bfloat16", "bf16"}, {"int8", "i8"},  {"int16", "i16"},  {"int32", "i32"},    {"int", "i32"},
+        {"int64", "i64"},   {"long", "i64"},   {"uint8", "u8"},   {"uint16", "u16"},   {"uint32", "u32"},
+        {"uint64", "u64"},  {"boolean", "bool"},
+    };
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (strlen(other[i][0]) == n && memcmp(word, other[i][0], n) == 0)
+            return kl_msg(m, KL_RC_USAGE, "`%s`: there is no type `%.*s`; write %s", text, (int)n, word,
+                          other[i][1]);
+    return kl_msg(m, KL_RC_USAGE,
+                  "`%s`: there is no type `%.*s`; types are bool, i8 to i64, u8 to u64, f16, bf16, f32, f64, "
+                  "f8e4m3 and f8e5m2",
+                  text, (int)n, word);
+}
+
 static bool parse_gen(const char *open, struct kl_value *v, struct kl_msg *m)
 {
     const char *s = open + 1, *end = v->text + strlen(v->text);
@@ -166,7 +186,9 @@ static bool parse_gen(const char *open, struct kl_value *v, struct kl_msg *m)
         } else if (field == 1 && e) {
             v->elem = e;
         } else if (v->nnum == gens[v->gen].most || !kl_number_parse(f, n, &v->num[v->nnum])) {
-            return kl_msg(m, KL_RC_USAGE, "`%s`: `%.*s` is unexpected", v->text, (int)n, f);
+            return field == 1 && n && isalpha((unsigned char)*f)
+                       ? no_type(v->text, f, n, m)
+                       : kl_msg(m, KL_RC_USAGE, "`%s`: `%.*s` is unexpected", v->text, (int)n, f);
         } else {
             v->nnum++;
         }

@@ -392,6 +392,30 @@ static void declared_types(struct binder *s)
 
 /* ---- scalars and constants ---- */
 
+static bool mentions(const kl_node *n, const char *name)
+{
+    if (!n)
+        return false;
+    if (n->kind == KL_N_NAME && n->name == name)
+        return true;
+    for (uint32_t i = 0; i < n->nkid; i++)
+        if (mentions(n->kid[i], name))
+            return true;
+    return false;
+}
+
+/* An array that was left out and would tell a scalar. */
+static const kl_node *teller(const struct binder *s, const char *name)
+{
+    for (uint32_t p = 0; p < s->n; p++) {
+        const kl_node *n = s->params->kid[p];
+        if (kl_param_kind(n) == KL_PK_ARRAY && !s->arg[p] && n->flags & KL_NF_CONST && !(n->flags & KL_NF_OPTIONAL) &&
+            mentions(kl_param_dims(n), name))
+            return n;
+    }
+    return NULL;
+}
+
 static void defaults(struct binder *s)
 {
     for (uint32_t p = 0; p < s->n && s->ok; p++) {
@@ -403,7 +427,11 @@ static void defaults(struct binder *s)
         if (!def) {
             struct kl_diag *g = problem(s, KL_K0706, n, "`%s` is not given, and nothing determines it",
                                         n->name);
-            kl_note(g, (kl_span){0, 0}, "give it, as in `%s=...`", n->name);
+            const kl_node *x = k == KL_PK_SCALAR ? teller(s, n->name) : NULL;
+            if (x)
+                kl_note(g, (kl_span){0, 0}, "give `%s`, whose extents tell it, or `%s=...`", x->name, n->name);
+            else
+                kl_note(g, (kl_span){0, 0}, "give it, as in `%s=...`", n->name);
             return;
         }
         int u = unknown_in(s, def);
@@ -514,10 +542,15 @@ static void explain_extent(struct binder *s, struct kl_diag *g, const kl_node *n
     if (!n)
         return;
     if (n->kind == KL_N_NAME)
-        for (uint32_t p = 0; p < s->n; p++)
-            if (s->params->kid[p]->name == n->name && s->known[p] && s->from[p])
+        for (uint32_t p = 0; p < s->n; p++) {
+            if (s->params->kid[p]->name != n->name || !s->known[p])
+                continue;
+            else if (s->from[p])
                 kl_note(g, (kl_span){0, 0}, "`%s` is %lld by the shape of `%s`", n->name,
                         (long long)s->b[p].bits, s->from[p]);
+            else if (s->arg[p] && kl_param_kind(s->params->kid[p]) == KL_PK_SCALAR)
+                kl_note(g, (kl_span){0, 0}, "`%s` is given as %lld", n->name, (long long)s->b[p].bits);
+        }
     for (uint32_t i = 0; i < n->nkid; i++)
         explain_extent(s, g, n->kid[i]);
 }

@@ -42,3 +42,14 @@ k :add "$X" "$Y" T=f23
 k :add "$X" "$Y" T=i128
 k :other
 k :add "$X" "$Y" z=@x
+k :add "$X" y=8.5
+k :add "$X" y=8,2
+k :add "$X" 'y=rand(8,float32)'
+k :add "$X" 'y=rand(8,quad)'
+k :add "$X" "$Y" y = 8
+k :add "$X" "$Y" -D BLOCK 8
+k :add "$X" "$Y" --y 8
+for file in k k.kil k.txt; do
+    "$KILN" run "$file" "$X" 2>&1
+done
+"$KILN" run "$X" k.kiln:add 2>&1

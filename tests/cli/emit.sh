@@ -18,3 +18,5 @@ k k.kiln n=10 --skip nothing
 k k.kiln
 k k.kiln 'x=zeros(100000000x100000000)'
 "$KILN" emit k.kiln n=10 --stage c >c1 && "$KILN" emit k.kiln 'x=zeros(10)' --stage c >c2 && cmp c1 c2 && grep -c . c1 >/dev/null && echo "C is the same"
+"$KILN" emit k.kiln x=10:f32 --stage c >c3 && cmp c1 c3 && echo "and so for a shape"
+k k.kiln x=10,2

@@ -27,4 +27,5 @@ k test
 k test nowhere
 k doctor now
 k help K9999
+k help explian
 k help run test
