@@ -4,6 +4,7 @@
  * then names for the memory of other arrays, then scalars.  What is not given is left to the
  * library, which deduces it; arrays that the kernel only writes are allocated here. */
 #include "cli/args.h"
+#include "tool.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -504,6 +505,35 @@ static bool listed(const char *const *list, const char *name)
     return false;
 }
 
+/* The strides that parameter i declares, where the array made for it can have them: they are another
+ * order of its dimensions, without holes. */
+static void take_strides(struct kl_args *a, size_t given, size_t i, struct kl_arr *r)
+{
+    kl_tool_param *p = kl_xalloc((kiln_kernel_param_count(a->k) + 1) * sizeof *p);
+    int64_t grid[3];
+    kiln_diags *d = NULL;
+    if (kl_tool_resolve(a->k, a->arg, given, p, grid, &d) == KILN_OK && p[i].ndim == r->ndim) {
+        uint64_t next = 1; /* the dimension whose stride is this lies behind those that were found */
+        int32_t found = 0;
+        for (bool more = true; more && found < r->ndim;) {
+            more = false;
+            for (int32_t k = 0; k < r->ndim && !more; k++)
+                if (r->shape[k] > 1 && (uint64_t)p[i].strides[k] == next) {
+                    next *= (uint64_t)r->shape[k];
+                    more = true;
+                }
+        }
+        if (next == r->count) {
+            memcpy(r->stride, p[i].strides, sizeof r->stride);
+            int64_t row = 1;
+            for (int32_t k = r->ndim; k-- > 0; row *= r->shape[k])
+                r->dense &= r->shape[k] == 1 || r->stride[k] == row;
+        }
+    }
+    kiln_diags_free(d);
+    free(p);
+}
+
 kiln_status kl_args_outputs(struct kl_args *a, const char *const *wanted, unsigned flags,
                             kiln_diags **diags, struct kl_msg *m)
 {
@@ -537,6 +567,8 @@ kiln_status kl_args_outputs(struct kl_args *a, const char *const *wanted, unsign
         if (!count_elements(r, m))
             return KILN_E_NOMEM;
         row_major(r);
+        if (p->decl && strstr(p->decl, "stride("))
+            take_strides(a, given, i, r);
         if (!(flags & KL_ARGS_SHAPES)) {
             if (!allocate(r, m))
                 return KILN_E_NOMEM;

@@ -401,6 +401,7 @@ static json_t *executor(const kl_sim_counts *c)
     put(j, "shared_load", counted(&c->sload));
     put(j, "shared_store", counted(&c->sstore));
     put(j, "cluster_store", counted(&c->push));
+    put(j, "atomic", counted(&c->atomic));
     for (uint32_t i = 0; i < c->nline; i++) {
         const kl_sim_line *l = &c->line[i];
         json_t *o = json_object();
@@ -413,6 +414,7 @@ static json_t *executor(const kl_sim_counts *c)
         put(o, "shared_load", counted(&l->sload));
         put(o, "shared_store", counted(&l->sstore));
         put(o, "cluster_store", counted(&l->push));
+        put(o, "atomic", counted(&l->atomic));
         json_array_append_new(lines, o);
     }
     put(j, "lines", lines);

@@ -767,6 +767,8 @@ static void measured(struct kl_page *p)
     total(p, "", "shared loads", &m->sload, &c->sload, m->exact);
     total(p, "", "shared stores", &m->sstore, &c->sstore, m->exact);
     total(p, "", "stores to other blocks", &m->push, &c->push, m->exact);
+    if (m->atomic.requests || c->atomic.requests)
+        total(p, "", "atomics", &m->atomic, &c->atomic, m->exact);
 }
 
 static void doubts(struct kl_page *p)

@@ -62,6 +62,8 @@ static void apply(struct sim_warp *w, const struct sim_ins *i, uint8_t space, ui
             kl_sim_shadow_atomic(w, i, mask, addr, size);
     } else {
         mask = kl_sim_global_ok(w, i, mask, addr, size, true);
+        if (mask)
+            kl_sim_count_access(w, i, false, mask, addr, size);
         if (mask && w->run->global)
             kl_sim_global_atomic(w, i, mask, addr, size);
     }

@@ -54,9 +54,14 @@ static void add(kl_sim_traffic *to, const kl_sim_traffic *t)
 
 /* Traffic of an instruction: cp.async loads from global and stores to shared memory. */
 static void add_ins(const struct sim_ins *i, const struct sim_tally *t, kl_sim_traffic *gl,
-                    kl_sim_traffic *gs, kl_sim_traffic *sl, kl_sim_traffic *ss, kl_sim_traffic *push)
+                    kl_sim_traffic *gs, kl_sim_traffic *sl, kl_sim_traffic *ss,
+                    kl_sim_traffic *push, kl_sim_traffic *at)
 {
     bool load = i->nd > 0;
+    if (i->kind == KL_SIM_ATOM) {
+        add(at, &t->traffic[0]);
+        return;
+    }
     add(load || i->kind == KL_SIM_ASYNC ? gl : gs, &t->traffic[0]);
     add(i->fn == kl_sim_x_st_async ? push : load ? sl : ss, &t->traffic[1]);
 }
@@ -109,8 +114,7 @@ void kl_sim_counts_sum(struct sim_run *r, kl_sim_counts *out, kl_arena *a)
             continue;
         out->instructions[i->kind] += t->warps;
         out->lanes[i->kind] += t->lanes;
-        add_ins(i, t, &out->gload, &out->gstore, &out->sload, &out->sstore,
-                &out->push);
+        add_ins(i, t, &out->gload, &out->gstore, &out->sload, &out->sstore, &out->push, &out->atomic);
         out->divergent += t->divergent;
         if (i->is_branch && i->pred != SIM_NONE)
             out->branches += t->warps;
@@ -124,7 +128,7 @@ void kl_sim_counts_sum(struct sim_run *r, kl_sim_counts *out, kl_arena *a)
         x->instructions += t->warps;
         x->lanes += t->lanes;
         x->divergent += t->divergent;
-        add_ins(i, t, &x->gload, &x->gstore, &x->sload, &x->sstore, &x->push);
+        add_ins(i, t, &x->gload, &x->gstore, &x->sload, &x->sstore, &x->push, &x->atomic);
     }
     out->line = line;
     out->nline = n;

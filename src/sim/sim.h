@@ -123,7 +123,7 @@ extern const char *const kl_sim_kind_text[KL_SIM_NKIND];
 
 /* Requests are warp instructions with at least one active lane.  parts are 32-byte sectors of
  * global memory or wavefronts of shared memory (layout.h); ideal is what the bytes need at
- * least.  Atomics are not among them. */
+ * least.  Atomics of global memory are counted by themselves, those of shared memory not. */
 typedef struct kl_sim_traffic {
     uint64_t requests, bytes, parts, ideal;
 } kl_sim_traffic;
@@ -132,13 +132,13 @@ typedef struct kl_sim_line {
     const char *file; /* NULL: before the first .loc */
     uint32_t line;
     uint64_t instructions, lanes, divergent;
-    kl_sim_traffic gload, gstore, sload, sstore, push;
+    kl_sim_traffic gload, gstore, sload, sstore, push, atomic;
 } kl_sim_line;
 
 typedef struct kl_sim_counts {
     uint64_t instructions[KL_SIM_NKIND]; /* of warps */
     uint64_t lanes[KL_SIM_NKIND];        /* the same times active lanes */
-    kl_sim_traffic gload, gstore, sload, sstore;
+    kl_sim_traffic gload, gstore, sload, sstore, atomic;
     kl_sim_traffic push; /* st.async: into shared memory of other CTAs, whose banks count each alone */
     uint64_t branches, divergent; /* conditional branches of warps; those that split one */
     uint64_t barriers;            /* completed, of CTAs */

@@ -46,3 +46,21 @@ run k.kiln:transposed x=f.npy
 # devices are written in place
 run k.kiln:scale 'x={{1}}' -o y=/dev/null
 test -c /dev/null && echo "/dev/null is still there"
+echo "== strides that a parameter declares"
+cat >s.kiln <<'K'
+kernel turn(i64 m, i64 n, i64 p, f32 y[m][n][p] stride(p, m * p, 1), const f32 x[m][n][p],
+            constexpr i64 P = pow2ceil(p)) grid(m, n)
+{
+    i64 i = program_id(0), j = program_id(1);
+    y[i][j][0:P] = x[i][j][0:P];
+}
+kernel holes(i64 n, f32 y[n] stride(2), const f32 x[n]) grid(n)
+{
+    i64 i = program_id(0);
+    y[i] = x[i];
+}
+K
+for d in interp cpu sim; do
+    "$KILN" run s.kiln:turn 'x=range(2x3x5,f32)' -o y=s.npy --device $d && "$KILN" data show s.npy | sed -n '1p;3p'
+done
+"$KILN" run s.kiln:holes 'x=range(4,f32)' 2>&1

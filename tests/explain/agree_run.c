@@ -62,7 +62,7 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
     for (uint32_t i = 0; i < c->nline; i++) {
         const kl_sim_line *s = &c->line[i];
         if (!(s->gload.requests + s->gstore.requests + s->sload.requests + s->sstore.requests +
-              s->push.requests))
+              s->push.requests + s->atomic.requests))
             continue;
         const kl_model_line *l = find(m, s);
         kl_model_line named = *l;
@@ -78,6 +78,7 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
         compare(w, "shared load", &named, &l->sload, &s->sload);
         compare(w, "shared store", &named, &l->sstore, &s->sstore);
         compare(w, "store to other blocks", &named, &l->push, &s->push);
+        compare(w, "atomic", &named, &l->atomic, &s->atomic);
     }
     for (uint32_t i = 0; i < m->line.n; i++) { /* and nothing where the executor saw nothing */
         const kl_model_line *l = &m->line.v[i];
@@ -85,7 +86,8 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
         for (uint32_t k = 0; k < c->nline && !seen; k++)
             seen = c->line[k].line == l->line && find(m, &c->line[k]) == l;
         if (!seen &&
-            l->gload.requests + l->gstore.requests + l->sload.requests + l->sstore.requests + l->push.requests)
+            l->gload.requests + l->gstore.requests + l->sload.requests + l->sstore.requests +
+                l->push.requests + l->atomic.requests)
             fail(w, "requests", l->file, l->line, l->gload.requests + l->gstore.requests, 0);
     }
     if (m->barriers != c->barriers && !m->doubt.n)
@@ -95,7 +97,7 @@ static void compare_all(struct one *w, const kl_model *m, const kl_sim_counts *c
         steps += c->instructions[i];
     if ((m->instructions > steps || 8 * m->instructions + 200 * c->warps < steps) && m->exact && !m->edges)
         fail(w, "instructions", NULL, 0, m->instructions, steps);
-    /* of atomics the executor counts active lanes, not sectors */
+    /* active lanes, of all atomics */
     if (m->atomic.lanes != c->lanes[KL_SIM_ATOM] && !m->doubt.n)
         fail(w, "lanes of atomics", NULL, 0, m->atomic.lanes, c->lanes[KL_SIM_ATOM]);
     w->t->unsure += unsure;
