@@ -279,9 +279,9 @@ static void meet(const kl_explained *e, kl_diags *d)
                                     known ? " that is changed" : ", the indices being data");
         kl_note(g, nowhere, "one element takes one in a clock (assumed): %.3g us of %.0f MHz, where memory "
                             "needs %.3g us", us, clock, floor);
-        kl_note(g, nowhere, "help: fold in the program first, with sum() or histogram() of sort.kiln, and "
-                            "add the result: an atomic for each element and program; or let programs add "
-                            "to copies, which a second kernel joins");
+        kl_note(g, nowhere, "help: let programs add to copies, as %s[program_id(0) %% 64][...], which a second "
+                            "kernel joins; where few elements are changed, fold in the program first: "
+                            "sum(x == k)", a->name);
         gain(g, 1 - floor / us, "the time");
     }
 }

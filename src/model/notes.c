@@ -221,8 +221,8 @@ static void remedy(const struct noter *n, const kl_model_access *a, struct kl_di
                             "else give a thread one element, as a tile of 256 and warps(8) do: lanes then "
                             "move what is next to each other");
     else if (kl_access_indices(n->f, a->at) && a->dir == KL_MODEL_ATOMIC)
-        kl_note(g, nowhere, "help: fold what goes to one place in the program first (histogram() of "
-                            "sort.kiln, sum), and add the result");
+        kl_note(g, nowhere, "help: sort or group the indices; what goes to one place can be folded in the "
+                            "program first, and the result be added");
     else if (kl_access_indices(n->f, a->at))
         kl_note(
             g, nowhere,
@@ -562,7 +562,7 @@ static void walk(struct noter *n, kl_blk b, bool inner)
             continue;
         }
         if (in->type.id && kl_type_of(f, v)->kind == KL_T_TILE) {
-            if (inner || (b.id == KL_BODY.id && !n->loops))
+            if (inner || (!n->loops && kl_type_of(f, v)->rank))
                 divided(n, v);
             if (inner)
                 wide(n, v);
