@@ -198,8 +198,12 @@ static bool make(struct kl_bdev *d, struct kl_msg *m)
     kiln_status st = KILN_OK;
     if (d->kind == KILN_DEVICE_INTERP || d->kind == KILN_DEVICE_SIM)
         d->cache_bytes = 16 << 10; /* nobody asks for the bandwidth of an interpreter */
-    for (int i = 0; i < 2 && !st; i++)
-        st = kiln_buffer_alloc(d->s.ctx, (size_t)FEW * 4, &d->few[i], &diags);
+    static const int32_t zero[FEW]; /* what nobody wrote must not be read, by a calibration neither */
+    for (int i = 0; i < 2 && !st; i++) {
+        st = kiln_buffer_alloc(d->s.ctx, sizeof zero, &d->few[i], &diags);
+        if (!st)
+            st = kiln_buffer_upload(d->few[i], 0, zero, sizeof zero, NULL, &diags);
+    }
     for (int i = 0; i < 2 * KL_BURST && !st && d->cuda; i++)
         st = kiln_event_create(d->s.ctx, &d->ev[i], &diags);
     if (!st)
