@@ -80,13 +80,15 @@ typedef struct kl_tool_var {
 typedef struct kl_tool_space {
     const char *device; /* "cpu x86-64-v4" */
     const char *source; /* hash of the kernel, 16 digits */
-    const char *when;   /* types and classes of sizes: "T=f32 rows=16384 cols=1024" */
+    const char *when;   /* types and classes of sizes: "T=f32 rows=16384 cols>=1024 with MODE=1" */
     kl_tool_var *var;   /* of the tune clauses */
     size_t nvar;
 } kl_tool_space;
-/* For a launch with these arguments.  Freed by kl_tool_space_free. */
-kiln_status kl_tool_space_get(kiln_kernel *k, const kiln_arg *args, size_t n, kl_tool_space **out,
-                              kiln_diags **diags);
+/* For a launch with these arguments; constants among them are part of `when`.  above: sizes
+ * ("rows,cols", "all") for which the entry holds above their class, too; or NULL.  Freed by
+ * kl_tool_space_free. */
+kiln_status kl_tool_space_get(kiln_kernel *k, const kiln_arg *args, size_t n, const char *above,
+                              kl_tool_space **out, kiln_diags **diags);
 void kl_tool_space_free(kl_tool_space *s);
 
 /* What code for a launch would need, by the front end and the back end's text alone. */

@@ -75,10 +75,11 @@ static bool pairs(struct reader *r, kl_tunepairs *out, bool classes)
     const char *w;
     while ((w = word(r)) != NULL) {
         const char *eq = strchr(w, '=');
-        struct kl_tunepair t = {0};
-        if (!eq || !is_name(w, (size_t)(eq - w)))
+        struct kl_tunepair t = {.least = classes && eq && eq > w && eq[-1] == '>'};
+        size_t len = eq ? (size_t)(eq - w) - t.least : 0;
+        if (!eq || !is_name(w, len))
             return wrong(r, "`%.60s` is not NAME=VALUE", w);
-        t.name = kl_strndup(r->a, w, (size_t)(eq - w));
+        t.name = kl_strndup(r->a, w, len);
         for (uint32_t i = 0; i < out->n; i++)
             if (strcmp(out->v[i].name, t.name) == 0)
                 return wrong(r, "`%s` stands twice", t.name);
@@ -86,14 +87,16 @@ static bool pairs(struct reader *r, kl_tunepairs *out, bool classes)
             if (!classes || !kl_elem_by_name(eq + 1, (uint32_t)strlen(eq + 1)))
                 return wrong(r, "`%.60s`: the value must be %s", w,
                              classes ? "a whole number or an element type" : "a whole number");
+            if (t.least)
+                return wrong(r, "`%.60s`: >= is for sizes, and %s is a type", w, eq + 1);
             t.type = eq + 1;
         } else if (classes && (t.v < 0 || (t.v & (t.v - 1)))) {
             int64_t up = 1;
             while (t.v > 0 && up < t.v && up < INT64_C(1) << 61)
                 up <<= 1;
             return wrong(r,
-                         "`%.60s`: sizes stand for classes, which are powers of two; write %s=%lld",
-                         w, t.name, (long long)up);
+                         "`%.60s`: sizes stand for classes, which are powers of two; write %s%s=%lld",
+                         w, t.name, t.least ? ">" : "", (long long)up);
         }
         kl_push(r->a, out, t);
     }
@@ -155,8 +158,8 @@ static bool use(struct reader *r, struct kl_tuneentry *e)
              : wrong(r, "`use` is followed by NAME=VALUE..., or by `default`");
 }
 
-enum key { KERNEL, SOURCE, DEVICE, WHEN, USE, MS, NKEY };
-static const char *const keys[NKEY] = {"kernel", "source", "device", "when", "use", "ms"};
+enum key { KERNEL, SOURCE, DEVICE, WHEN, WITH, USE, MS, NKEY };
+static const char *const keys[NKEY] = {"kernel", "source", "device", "when", "with", "use", "ms"};
 
 /* seen: the keys of the paragraph so far. */
 static bool line(struct reader *r, kl_tunefile *f, unsigned *seen)
@@ -169,7 +172,7 @@ static bool line(struct reader *r, kl_tunefile *f, unsigned *seen)
         k++;
     if (k == NKEY) {
         near = kl_nearest(w, keys, NKEY);
-        return wrong(r, "`%.60s` is none of kernel, source, device, when, use and ms%s%s%s", w,
+        return wrong(r, "`%.60s` is none of kernel, source, device, when, with, use and ms%s%s%s", w,
                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
     }
     if (k == KERNEL) {
@@ -192,6 +195,7 @@ static bool line(struct reader *r, kl_tunefile *f, unsigned *seen)
     bool ok = k == SOURCE   ? source(r, e)
               : k == DEVICE ? device(r, e)
               : k == WHEN   ? pairs(r, &e->when, true)
+              : k == WITH   ? pairs(r, &e->with, false)
               : k == USE    ? use(r, e)
               : k == MS     ? milliseconds(r, e)
                             : true;
@@ -252,6 +256,8 @@ static int compare_pairs(const kl_tunepairs *a, const kl_tunepairs *b)
             c = strcmp(x->type ? x->type : "", y->type ? y->type : "");
         if (!c)
             c = (x->v > y->v) - (x->v < y->v);
+        if (!c)
+            c = y->least - x->least; /* the exact one is said more exactly: it stands behind */
         if (c)
             return c;
     }
@@ -263,7 +269,9 @@ static int compare(const struct kl_tuneentry *a, const struct kl_tuneentry *b)
     int c = strcmp(a->kernel, b->kernel);
     if (!c)
         c = strcmp(a->device, b->device);
-    return c ? c : compare_pairs(&a->when, &b->when);
+    if (!c)
+        c = compare_pairs(&a->when, &b->when);
+    return c ? c : compare_pairs(&a->with, &b->with);
 }
 
 /* By insertion: the few entries of a file are nearly always in order.  Equal ones keep theirs. */
@@ -293,6 +301,21 @@ void kl_tunefile_put(kl_tunefile *f, const struct kl_tuneentry *e)
         put_at(f, at, e);
 }
 
+const char *kl_tune_device_name(kl_arena *a, const char *name)
+{
+    kl_buf b = {.a = a};
+    for (const char *s = name; *s; s++) {
+        bool gap = isspace((unsigned char)*s), odd = iscntrl((unsigned char)*s) || *s == '#';
+        if (gap && b.n && b.s[b.n - 1] != ' ')
+            kl_puts(&b, " ");
+        else if (!gap)
+            kl_putf(&b, "%c", odd ? '_' : *s);
+    }
+    while (b.n && b.s[b.n - 1] == ' ')
+        b.s[--b.n] = 0;
+    return kl_buf_str(&b);
+}
+
 bool kl_tune_device_fits(const char *device, const char *own)
 {
     size_t n = strlen(device);
@@ -308,7 +331,7 @@ static void print_pairs(kl_buf *b, const char *key, const kl_tunepairs *p)
         if (p->v[i].type)
             kl_putf(b, " %s=%s", p->v[i].name, p->v[i].type);
         else
-            kl_putf(b, " %s=%lld", p->v[i].name, (long long)p->v[i].v);
+            kl_putf(b, " %s%s=%lld", p->v[i].name, p->v[i].least ? ">" : "", (long long)p->v[i].v);
     kl_puts(b, "\n");
 }
 
@@ -332,6 +355,8 @@ void kl_tunefile_print(kl_buf *b, const kl_tunefile *f)
             kl_putf(b, "    device %s\n", e->device);
         if (e->when.n)
             print_pairs(b, "when", &e->when);
+        if (e->with.n)
+            print_pairs(b, "with", &e->with);
         if (e->use.n)
             print_pairs(b, "use", &e->use);
         else

@@ -103,7 +103,8 @@ static bool gpu(const struct kl_search *s)
 static int find_vars(struct kl_search *s, const struct kl_args *a)
 {
     kiln_diags *d = NULL;
-    kiln_status st = kl_tool_space_get(s->src->k, a->arg, a->n, &s->space, &d);
+    kiln_status st = kl_tool_space_get(s->src->k, a->arg, a->n, kl_opt(s->b->o, KL_OPT_above),
+                                       &s->space, &d);
     if (st)
         return kl_session_fail(&s->src->s, st, d);
     kiln_diags_free(d);

@@ -456,6 +456,38 @@ static void defaults(struct binder *s)
 
 /* ---- what was tuned ---- */
 
+/* A constant as the launch has it: given, or by a default that needs nothing more. */
+static bool constant(struct binder *s, uint32_t p, int64_t *out)
+{
+    const kl_node *n = s->params->kid[p], *def = kl_param_default(n);
+    *out = (int64_t)s->b[p].bits;
+    if (s->known[p])
+        return true;
+    if (!def || unknown_in(s, def) != -1)
+        return false;
+    kl_value v = kl_rvalue(&s->e, def);
+    v = kl_move(&s->e, v, (enum kl_elem)s->b[p].elem, KL_CONSTINIT, "the default value");
+    *out = (int64_t)v.bits;
+    return v.kind == KL_V_TILE && v.known && !v.rank;
+}
+
+/* The constants that an entry is for. */
+static bool has(struct binder *s, const struct kl_tuned *t)
+{
+    for (uint32_t i = 0; i < t->nwith; i++) {
+        int64_t v = 0;
+        uint32_t p = 0;
+        while (p < s->n && strcmp(s->params->kid[p]->name, t->with[i].name) != 0)
+            p++;
+        int k = p == s->n ? kl_knob_of(t->with[i].name) : -1;
+        if (k >= 0)
+            v = s->out->knob[k];
+        if ((k < 0 && (p == s->n || !constant(s, p, &v))) || v != t->with[i].v)
+            return false;
+    }
+    return true;
+}
+
 static bool fits(struct binder *s, const struct kl_tuned *t)
 {
     for (uint32_t i = 0; i < t->nwhen; i++) {
@@ -464,14 +496,15 @@ static bool fits(struct binder *s, const struct kl_tuned *t)
             const kl_node *n = s->params->kid[p];
             if (strcmp(n->name, t->when[i].name) != 0)
                 continue;
-            ok = kl_param_kind(n) == KL_PK_TYPE
-                     ? s->b[p].elem == t->when[i].v
-                     : s->known[p] && kl_size_class((int64_t)s->b[p].bits) == t->when[i].v;
+            int64_t v = s->known[p] ? kl_size_class((int64_t)s->b[p].bits) : -1;
+            ok = kl_param_kind(n) == KL_PK_TYPE ? s->b[p].elem == t->when[i].v
+                 : t->when[i].least             ? v >= t->when[i].v
+                                                : v == t->when[i].v;
         }
         if (!ok)
             return false;
     }
-    return true;
+    return has(s, t);
 }
 
 /* The caller's constants stay. */

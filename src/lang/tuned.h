@@ -10,11 +10,12 @@
 struct kl_tunedval {
     const char *name;
     int64_t v; /* a constant's value, the class of a size, or the element type of a type */
+    bool least; /* of a size: this class, and all above */
 };
 struct kl_tuned {
     const char *kernel;
-    struct kl_tunedval *when, *use;
-    uint32_t nwhen, nuse, line; /* line: of the text, where the entry begins */
+    struct kl_tunedval *when, *with, *use; /* with: constants that the launch must have */
+    uint32_t nwhen, nwith, nuse, line;     /* line: of the text, where the entry begins */
 };
 
 /* GPU defaults that a launch may give as if they were constants of the kernel. */

@@ -17,7 +17,8 @@
 static const char *device_text(kl_arena *a, const kiln_context *ctx)
 {
     switch (ctx->device) {
-    case KILN_DEVICE_CUDA: return kl_printf(a, "cuda %s %s", ctx->info.arch, ctx->info.name);
+    case KILN_DEVICE_CUDA:
+        return kl_printf(a, "cuda %s %s", ctx->info.arch, kl_tune_device_name(a, ctx->info.name));
     case KILN_DEVICE_SIM: return kl_printf(a, "sim %s", ctx->info.arch);
     case KILN_DEVICE_CPU: return kl_printf(a, "cpu %s", ctx->level);
     default: return "interp";
@@ -114,6 +115,24 @@ static const kl_node *param_of(const kiln_kernel *k, const char *name, enum kl_p
     return NULL;
 }
 
+static bool take_constants(struct kl_call *c, struct tuning *t, const kiln_kernel *k,
+                           const struct kl_tuneentry *e, const kl_tunepairs *from,
+                           struct kl_tunedval *out, uint32_t *n)
+{
+    for (uint32_t i = 0; i < from->n; i++) {
+        const struct kl_tunepair *p = &from->v[i];
+        const kl_node *node = param_of(k, p->name, KL_PK_CONST);
+        if (!node && kl_knob_of(p->name) < 0) {
+            kl_diag(c->d, KL_K1819, line_span(t, e->line), "kernel `%s` has no constant `%s`",
+                    k->name, p->name);
+            return false;
+        }
+        out[(*n)++] = (struct kl_tunedval){
+            node ? node->name : kl_knob_name[kl_knob_of(p->name)], p->v, false};
+    }
+    return true;
+}
+
 static bool take_entry(struct kl_call *c, struct tuning *t, const kiln_kernel *k,
                        const struct kl_tuneentry *e)
 {
@@ -122,6 +141,7 @@ static bool take_entry(struct kl_call *c, struct tuning *t, const kiln_kernel *k
     *o = (struct kl_tuned){.kernel = k->name,
                            .line = e->line,
                            .when = kl_new_n(a, struct kl_tunedval, e->when.n + 1),
+                           .with = kl_new_n(a, struct kl_tunedval, e->with.n + 1),
                            .use = kl_new_n(a, struct kl_tunedval, e->use.n + 1)};
     for (uint32_t i = 0; i < e->when.n; i++) {
         const struct kl_tunepair *p = &e->when.v[i];
@@ -132,19 +152,12 @@ static bool take_entry(struct kl_call *c, struct tuning *t, const kiln_kernel *k
             return false;
         }
         o->when[o->nwhen++] = (struct kl_tunedval){
-            n->name, p->type ? (int64_t)kl_elem_by_name(p->type, (uint32_t)strlen(p->type)) : p->v};
+            n->name, p->type ? (int64_t)kl_elem_by_name(p->type, (uint32_t)strlen(p->type)) : p->v,
+            p->least};
     }
-    for (uint32_t i = 0; i < e->use.n; i++) {
-        const struct kl_tunepair *p = &e->use.v[i];
-        const kl_node *n = param_of(k, p->name, KL_PK_CONST);
-        if (!n && kl_knob_of(p->name) < 0) {
-            kl_diag(c->d, KL_K1819, line_span(t, e->line), "kernel `%s` has no constant `%s`",
-                    k->name, p->name);
-            return false;
-        }
-        o->use[o->nuse++] =
-            (struct kl_tunedval){n ? n->name : kl_knob_name[kl_knob_of(p->name)], p->v};
-    }
+    if (!take_constants(c, t, k, e, &e->with, o->with, &o->nwith) ||
+        !take_constants(c, t, k, e, &e->use, o->use, &o->nuse))
+        return false;
     t->nout++;
     return true;
 }
@@ -233,27 +246,65 @@ struct space {
     kl_alloc al;
     kl_env env;
     kl_arena a;
-    kl_tunepairs when;
+    kl_tunepairs when, with;
 };
 
 struct asking {
     kiln_kernel *k;
     const kiln_arg *args;
     size_t n;
+    const char *above;
     struct space *s;
 };
 
-static const char *when_text(kl_arena *a, const kl_tunepairs *w)
+static void pairs_text(kl_buf *b, const kl_tunepairs *w)
 {
-    kl_buf b = {.a = a};
     for (uint32_t i = 0; i < w->n; i++) {
-        kl_putf(&b, "%s%s=", i ? " " : "", w->v[i].name);
+        kl_putf(b, "%s%s%s=", b->n ? " " : "", w->v[i].name, w->v[i].least ? ">" : "");
         if (w->v[i].type)
-            kl_puts(&b, w->v[i].type);
+            kl_puts(b, w->v[i].type);
         else
-            kl_putf(&b, "%lld", (long long)w->v[i].v);
+            kl_putf(b, "%lld", (long long)w->v[i].v);
     }
+}
+
+static const char *when_text(struct space *s)
+{
+    kl_buf b = {.a = &s->a};
+    pairs_text(&b, &s->when);
+    if (s->with.n)
+        kl_puts(&b, " with");
+    pairs_text(&b, &s->with);
     return kl_buf_str(&b);
+}
+
+/* The sizes named, with commas between them, or `all`: the entry is to hold above their classes, too. */
+static bool above(struct kl_call *c, const struct asking *q)
+{
+    struct space *s = q->s;
+    for (const char *from = q->above; from && *from;) {
+        size_t n = strcspn(from, ",");
+        bool all = n == 3 && strncmp(from, "all", n) == 0, any = all;
+        for (uint32_t i = 0; i < s->when.n; i++)
+            if (!s->when.v[i].type && (all || (strlen(s->when.v[i].name) == n &&
+                                               strncmp(s->when.v[i].name, from, n) == 0)))
+                s->when.v[i].least = any = true;
+        if (!any) {
+            kl_say(c, KL_K1809, KILN_E_ARG, "kernel `%s` has no size `%.*s`: its entries are for %s",
+                   q->k->name, (int)n, from, when_text(s));
+            return false;
+        }
+        from += n + (from[n] == ',');
+    }
+    return true;
+}
+
+static bool is_given(const struct asking *q, const char *name)
+{
+    for (size_t i = 0; i < q->n; i++)
+        if (strcmp(q->args[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 static kiln_status find_space(struct kl_call *c, void *arg)
@@ -277,9 +328,24 @@ static kiln_status find_space(struct kl_call *c, void *arg)
             continue;
         kl_push(a, &s->when, w);
     }
+    for (uint32_t p = 0; p < bd.nparam; p++) { /* what is given: nothing was found for others */
+        enum kl_elem el = (enum kl_elem)bd.param[p].elem;
+        const struct kl_tunepair w = {.name = params->kid[p]->name,
+                                      .v = (int64_t)bd.param[p].bits};
+        if (kl_param_kind(params->kid[p]) == KL_PK_CONST && is_given(q, w.name) &&
+            (kl_is_int(el) || el == KL_bool))
+            kl_push(a, &s->with, w);
+    }
+    for (int k = 0; k < KL_NKNOB; k++)
+        if (is_given(q, kl_knob_name[k])) {
+            const struct kl_tunepair w = {.name = kl_knob_name[k], .v = bd.knob[k]};
+            kl_push(a, &s->with, w);
+        }
+    if (!above(c, q))
+        return KILN_E_ARG;
     s->pub = (kl_tool_space){.device = device_text(a, m->ctx),
                              .source = source_hash(a, q->k),
-                             .when = when_text(a, &s->when),
+                             .when = when_text(s),
                              .var = kl_new_n(a, kl_tool_var, sp.nvar + 1),
                              .nvar = sp.nvar};
     for (uint32_t i = 0; i < sp.nvar; i++)
@@ -288,8 +354,8 @@ static kiln_status find_space(struct kl_call *c, void *arg)
     return KILN_OK;
 }
 
-kiln_status kl_tool_space_get(kiln_kernel *k, const kiln_arg *args, size_t n, kl_tool_space **out,
-                              kiln_diags **diags)
+kiln_status kl_tool_space_get(kiln_kernel *k, const kiln_arg *args, size_t n, const char *above,
+                              kl_tool_space **out, kiln_diags **diags)
 {
     struct kl_call c;
     kiln_context *ctx = k->mod->ctx;
@@ -306,7 +372,7 @@ kiln_status kl_tool_space_get(kiln_kernel *k, const kiln_arg *args, size_t n, kl
     s->k = k;
     s->al = ctx->al;
     s->a.env = &c.env;
-    struct asking q = {k, args, n, s};
+    struct asking q = {k, args, n, above, s};
     st = kl_check_args(&c, "kl_tool_space_get", k, args, n);
     if (!st)
         st = kl_guarded(&c, &k->mod->ast->src, find_space, &q);
@@ -490,6 +556,7 @@ static kiln_status write_text(struct kl_call *c, void *arg)
                                    .source = s->pub.source,
                                    .device = s->pub.device,
                                    .when = s->when,
+                                   .with = s->with,
                                    .ms = e->ms,
                                    .of_ms = e->of_ms};
         for (size_t j = 0; e->use && j < e->nvar; j++)

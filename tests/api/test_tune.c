@@ -78,6 +78,51 @@ static void taken(void **state)
     kiln_context_free(ctx);
 }
 
+/* `when n>=` and `with`. */
+static void at_least_and_with(void **state)
+{
+    static const char two[] =
+        "kernel two(i64 n, constexpr i64 M = 0, constexpr bool C = M == 0, constexpr i64 B = 256,\n"
+        "    i64 y[cdiv(n, B)], const f32 x[n]) grid(cdiv(n, B))\n"
+        "{\n"
+        "    y[program_id(0)] = B;\n"
+        "}\n";
+    kiln_context *ctx = interp();
+    kiln_module *m = compile(ctx, two);
+    kiln_kernel *k = kiln_module_kernel(m, "two");
+    kiln_arg mode = {.name = "M", .kind = KILN_ARG_INT};
+    (void)state;
+    assert_int_equal(tune(m,
+                          "kiln-tune 1\n"
+                          "kernel two\n when n>=1024\n use B=8\n"
+                          "kernel two\n when n>=4096\n use B=16\n"
+                          "kernel two\n when n=8192\n use B=32\n"
+                          "kernel two\n when n>=1024\n with M=2\n use B=64\n"
+                          "kernel two\n when n=256\n with M=0\n use B=128\n"
+                          "kernel two\n when n=256\n with M=3 warps=4\n use B=512\n"
+                          "kernel two\n when n=128\n with C=0\n use B=2\n",
+                          NULL),
+                     KILN_OK);
+    assert_int_equal(block(k, KILN_F32, 512, NULL, 0), 256); /* below 1024 */
+    assert_int_equal(block(k, KILN_F32, 513, NULL, 0), 8);
+    assert_int_equal(block(k, KILN_F32, 2049, NULL, 0), 16);
+    assert_int_equal(block(k, KILN_F32, 8000, NULL, 0), 32);
+    assert_int_equal(block(k, KILN_F32, 9000, NULL, 0), 16);
+    assert_int_equal(block(k, KILN_F32, 256, NULL, 0), 128); /* M is 0 by its default */
+    mode.u.i = 2;
+    assert_int_equal(block(k, KILN_F32, 8000, &mode, 1), 64);
+    assert_int_equal(block(k, KILN_F32, 256, &mode, 1), 256);
+    mode.u.i = 3;
+    assert_int_equal(block(k, KILN_F32, 8000, &mode, 1), 32); /* nothing is said of 3 */
+    assert_int_equal(block(k, KILN_F32, 256, &mode, 1), 256); /* warps are not given */
+    const kiln_arg both[2] = {mode, {.name = "warps", .kind = KILN_ARG_INT, .u = {.i = 4}}};
+    assert_int_equal(block(k, KILN_F32, 256, both, 2), 512);
+    assert_int_equal(block(k, KILN_F32, 128, &mode, 1), 2); /* C follows from M */
+    assert_int_equal(block(k, KILN_F32, 128, NULL, 0), 256);
+    kiln_module_free(m);
+    kiln_context_free(ctx);
+}
+
 /* An entry stands for a class of sizes, and need not fit all of them. */
 static void not_allowed(void **state)
 {
@@ -159,6 +204,7 @@ static void mistakes(void **state)
     assert_int_equal(tune(m, "kiln-tune 1\nkernel blocks\nuse B=32\n", NULL), KILN_OK);
     expect(m, "kiln-tune 1\nkernel blocks\nuse B 32\n", KILN_E_ARG, "K1819", 3, "NAME=VALUE");
     expect(m, "kiln-tune 1\nkernel blocks\nuse C=32\n", KILN_E_ARG, "K1819", 2, "no constant `C`");
+    expect(m, "kiln-tune 1\nkernel blocks\nwith C=32\nuse B=1\n", KILN_E_ARG, "K1819", 2, "no constant `C`");
     expect(m, "kiln-tune 1\nkernel blocks\nuse n=32\n", KILN_E_ARG, "K1819", 2, "no constant `n`");
     expect(m, "kiln-tune 1\n\nkernel blocks\nwhen m=32\nuse B=1\n", KILN_E_ARG, "K1819", 3, "no size `m`");
     expect(m, "kiln-tune 1\nkernel blocks\nwhen U=f32\nuse B=1\n", KILN_E_ARG, "K1819", 2, "no type `U`");
@@ -177,7 +223,7 @@ static void mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(taken), cmocka_unit_test(not_allowed),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(taken), cmocka_unit_test(at_least_and_with), cmocka_unit_test(not_allowed),
                                        cmocka_unit_test(knobs), cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -254,7 +254,7 @@ static kiln_status tune(kiln_context *ctx, kiln_diags **d)
     if (!s && !right())
         s = (kiln_status)WRONG;
     if (!s)
-        s = kl_tool_space_get(kiln_module_kernel(m, "softmax"), g.a, 2, &space, NULL);
+        s = kl_tool_space_get(kiln_module_kernel(m, "softmax"), g.a, 2, "all", &space, NULL);
     if (!s) {
         const kl_tool_tuned e = {.k = kiln_module_kernel(m, "softmax"), .space = space, .ms = 1};
         s = kl_tool_tune_text(m, "t.tune", file, sizeof file - 1, &e, 1, &out, NULL);

@@ -197,6 +197,22 @@ static const char whole[] =
     "    use    BM=128 warps=8\n"
     "    ms     2.5e-05\n"
     "\n"
+    "kernel matmul\n"
+    "    device cuda sm_90 NVIDIA H200\n"
+    "    when   M>=1024 T=f32\n"
+    "    use    BM=64\n"
+    "\n"
+    "kernel matmul\n"
+    "    device cuda sm_90 NVIDIA H200\n"
+    "    when   M>=1024 T=f32\n"
+    "    with   MODE=-1 warps=4\n"
+    "    use    BM=32\n"
+    "\n"
+    "kernel matmul\n"
+    "    device cuda sm_90 NVIDIA H200\n"
+    "    when   M=1024 T=f32\n"
+    "    use    BM=16\n"
+    "\n"
     "kernel softmax\n"
     "    use    default\n";
 
@@ -208,17 +224,23 @@ static void round_trip(void **u)
     (void)u;
     BOX(b)
     assert_true(parse(&b, whole, &f, &line, &why));
-    assert_int_equal(f.entry.n, 3);
+    assert_int_equal(f.entry.n, 6);
     assert_string_equal(f.entry.v[1].device, "cuda sm_90 NVIDIA H200");
     assert_int_equal(f.entry.v[0].when.v[2].v, 512);
     assert_string_equal(f.entry.v[0].when.v[3].type, "f32");
     assert_true(f.entry.v[0].of_ms > 1.4999 && f.entry.v[0].of_ms < 1.5001);
-    assert_int_equal(f.entry.v[2].use.n, 0);
+    assert_int_equal(f.entry.v[5].use.n, 0);
+    assert_true(f.entry.v[2].when.v[0].least && !f.entry.v[4].when.v[0].least);
+    assert_int_equal(f.entry.v[3].with.v[0].v, -1);
     kl_buf out = {.a = &b.a};
     kl_tunefile_print(&out, &f);
     assert_string_equal(kl_buf_str(&out), whole);
     /* by hand: other blanks, remarks, another order; the text that comes of it is the same */
     static const char messy[] = "# mine\n\nkiln-tune 1 # so\r\nkernel softmax\nuse default\n"
+                                "kernel matmul\ndevice cuda sm_90 NVIDIA H200\nuse BM=16\nwhen M=1024 T=f32\n"
+                                "kernel matmul\ndevice cuda sm_90 NVIDIA H200\nwith MODE=-1 warps=4\nuse BM=32\n"
+                                "when M>=1024 T=f32\nkernel matmul\nwhen M>=1024 T=f32\nuse BM=64\n"
+                                "device cuda sm_90 NVIDIA H200\n"
                                 "kernel matmul\n\tuse BM=128   warps=8\ndevice cuda   sm_90 NVIDIA H200\n"
                                 "ms 0.000025\nkernel matmul\nuse BM=64 BN=128 # good\nms 1.25 default 1.5\n"
                                 "when M=1024 N=1024 K=512 T=f32\nsource 0123456789abcdef\n"
@@ -242,15 +264,27 @@ static void put(void **u)
     e.ms = 0.5;
     e.use.n = 0;
     kl_tunefile_put(&f, &e); /* the same kernel, device and sizes */
-    assert_int_equal(f.entry.n, 3);
+    assert_int_equal(f.entry.n, 6);
     assert_true(f.entry.v[0].ms < 1);
     struct kl_tunepair other[4];
     memcpy(other, e.when.v, sizeof other);
     other[0].v = 2048;
     e.when.v = other;
     kl_tunefile_put(&f, &e);
-    assert_int_equal(f.entry.n, 4);
+    assert_int_equal(f.entry.n, 7);
     assert_int_equal(f.entry.v[1].when.v[0].v, 2048); /* behind its kernel and device */
+    struct kl_tunepair above[4];
+    memcpy(above, other, sizeof above);
+    above[0].least = true;
+    e.when.v = above;
+    kl_tunefile_put(&f, &e); /* for other sizes: another entry */
+    assert_int_equal(f.entry.n, 8);
+    struct kl_tunepair mode = {.name = "MODE", .v = 1};
+    e.with.v = &mode;
+    e.with.n = 1;
+    kl_tunefile_put(&f, &e); /* for another constant */
+    kl_tunefile_put(&f, &e);
+    assert_int_equal(f.entry.n, 9);
     kl_arena_free(&b.a);
 }
 
@@ -282,6 +316,11 @@ static void mistakes(void **u)
         {"kiln-tune 1\nkernel a\nwhen n=1000\n", 3, "write n=1024"},
         {"kiln-tune 1\nkernel a\nwhen n=-1\n", 3, "powers of two"},
         {"kiln-tune 1\nkernel a\nwhen T=f31\n", 3, "an element type"},
+        {"kiln-tune 1\nkernel a\nwhen n>=1000\n", 3, "write n>=1024"},
+        {"kiln-tune 1\nkernel a\nwhen T>=f32\n", 3, ">= is for sizes"},
+        {"kiln-tune 1\nkernel a\nwhen >=8\n", 3, "is not NAME=VALUE"},
+        {"kiln-tune 1\nkernel a\nwith A>=8\n", 3, "is not NAME=VALUE"},
+        {"kiln-tune 1\nkernel a\nwith A=f32\n", 3, "a whole number"},
         {"kiln-tune 1\nkernel a\nsource 123\n", 3, "16 digits"},
         {"kiln-tune 1\nkernel a\nsource 0123456789abcdeg\n", 3, "16 digits"},
         {"kiln-tune 1\nkernel a\ndevice\n", 3, "`device`"},
@@ -316,6 +355,21 @@ static void devices_and_classes(void **u)
     assert_false(kl_tune_device_fits("cpu x86-64-v", "cpu x86-64-v4"));
     assert_false(kl_tune_device_fits("cuda", "cpu x86-64-v4"));
     assert_false(kl_tune_device_fits("cpu x86-64-v4 more", "cpu x86-64-v4"));
+    static const char *const names[][2] = {
+        {"NVIDIA H200", "NVIDIA H200"},   {"  two  blanks\t", "two blanks"}, {"A #2", "A _2"},
+        {"a\nuse B=1\x7f", "a use B=1_"}, {"", ""},                          {"G\xc3\xbc", "G\xc3\xbc"}};
+    BOX(b)
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[200];
+        kl_tunefile f;
+        uint32_t line;
+        const char *why = "", *name = kl_tune_device_name(&b.a, names[i][0]);
+        assert_string_equal(name, names[i][1]);
+        snprintf(text, sizeof text, "kiln-tune 1\nkernel a\ndevice cuda %s\nuse default\n", name);
+        assert_true(parse(&b, text, &f, &line, &why)); /* it comes back as it went */
+        assert_string_equal(f.entry.v[0].device + (*name ? 5 : 4), name);
+        kl_arena_free(&b.a);
+    }
     static const int64_t is[][2] = {{-5, 0}, {0, 0}, {1, 1}, {2, 2}, {3, 4}, {1000, 1024}, {1024, 1024},
                                     {1025, 2048}, {INT64_MAX, INT64_C(1) << 62}};
     for (size_t i = 0; i < sizeof is / sizeof *is; i++)
