@@ -35,10 +35,10 @@ SO     := libkiln.so
 
 all: $(O)/libkiln.a $(O)/$(SO) $(O)/kiln
 
-$(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/place.o
+$(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/place.o
 	@echo "  AR   $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/place.o
+$(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/place.o
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,-soname,$(SO).$(SOVER) -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(O)/$(SO).$(SOVER)
@@ -57,9 +57,14 @@ $(O)/src/lib/info.o: KL_CPPFLAGS += -DKL_BUILD_ID='"$(VER)-$(shell cat $(IDSRC) 
 
 # Kiln sources that #include <...> finds: src/lang/include/X as X, kernels/X as kernels/X
 EMBED := $(sort $(wildcard src/lang/include/*.kiln kernels/*.kiln))
+# and what kiln tune found for them
+TUNED := $(sort $(wildcard kernels/*.kiln.tune))
 $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/embed.awk $(EMBED) > $@
+$(O)/gen/tuned.c: tools/embed.awk $(TUNED) kernels
+	@mkdir -p $(@D)
+	$(Q)awk -v FN=kl_embedded_tune -f tools/embed.awk $(TUNED) < /dev/null > $@
 # The rules of a launch, as kiln build writes them
 $(O)/gen/place.c: tools/ctext.awk src/base/place.h
 	@mkdir -p $(@D)
@@ -68,7 +73,7 @@ $(O)/gen/place.c: tools/ctext.awk src/base/place.h
 $(O)/gen/report_css.c: tools/cssarray.awk src/cli/report.css
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/cssarray.awk src/cli/report.css > $@
-$(O)/gen/embedded.o $(O)/gen/place.o $(O)/gen/report_css.o: %.o: %.c
+$(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/place.o $(O)/gen/report_css.o: %.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- tests ----

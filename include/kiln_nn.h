@@ -34,8 +34,10 @@ typedef struct kiln_nn kiln_nn;
 KILN_API kiln_status kiln_nn_create(kiln_context *ctx, kiln_nn **out, kiln_diags **diags);
 KILN_API void kiln_nn_free(kiln_nn *nn); /* before its context; NULL is fine */
 /* The module of a file of kernels/ ("softmax"), compiled if need be, for launches of one's own with
- * kiln_launch.  It belongs to nn.  kiln_module_tune on it holds for the functions of nn, too, as far
- * as these give no constants: warps and cluster. */
+ * kiln_launch.  It belongs to nn.  Tiles, warps and clusters that `kiln tune` found for a GPU come with
+ * the library (kernels/NAME.kiln.tune) and are taken on that GPU: they may change the order of sums, and
+ * so the last bits, but are the same for the same library, GPU, types and sizes.  kiln_module_tune
+ * replaces them, with length 0 by the kernels' own. */
 KILN_API kiln_status kiln_nn_module(kiln_nn *nn, const char *file, kiln_module **out,
                                     kiln_diags **diags);
 

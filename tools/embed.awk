@@ -1,6 +1,8 @@
 # embed.awk - the files given as a C table of strings: src/lang/include/*.kiln and kernels/*.kiln
-# in the library, the latter without their test cases.
+# in the library, the latter without their test cases.  -v FN=NAME: the functions are called so
+# (kl_embedded).
 BEGIN {
+    if (FN == "") FN = "kl_embedded"
     print "/* made by tools/embed.awk */"
     print "#include \"lang/ast.h\"\n"
     print "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
@@ -20,13 +22,13 @@ FNR == 1 {
 END {
     if (NR) print "    },"
     print "    {0, 0}};\n"
-    print "const char *kl_embedded(const char *name, uint32_t *len)\n{"
+    print "const char *" FN "(const char *name, uint32_t *len)\n{"
     print "    for (uint32_t i = 0; table[i].name; i++)"
     print "        if (strcmp(table[i].name, name) == 0) {"
     print "            *len = (uint32_t)strlen(table[i].text);"
     print "            return table[i].text;"
     print "        }"
     print "    return NULL;\n}\n"
-    print "const char *kl_embedded_name(uint32_t i)\n{"
-    print "    return i < sizeof table / sizeof *table - 1 ? table[i].name : NULL;\n}"
+    print "const char *" FN "_name(uint32_t i)\n{"
+    print "    return i + (size_t)1 < sizeof table / sizeof *table ? table[i].name : NULL;\n}"
 }

@@ -173,7 +173,7 @@ def run_limited(command, seconds, child=None, **more):
 # ---- the model ----
 
 def explain_one(words, registers=os.environ.get("REGISTERS", "driver")):
-    command = [program("kiln", "KILN"), "explain", *words, "--format", "json", "--gpu", "H200",
+    command = [program("kiln", "KILN"), "explain", *words, "--format", "json", "--gpu", "H200", "--no-tune",
                "--registers", registers]
     left = float(os.environ.get("SECONDS_EXPLAIN", "90")) - (time.monotonic() - start)
     if left < 1:

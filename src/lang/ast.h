@@ -94,6 +94,8 @@ struct kl_token kl_lex(kl_lexer *l);
 
 /* Sources embedded in the library: "act.kiln" ...; NULL if there is none. */
 const char *kl_embedded(const char *name, uint32_t *len);
+const char *kl_embedded_tune(const char *name, uint32_t *len); /* "kernels/gemm.kiln.tune" */
+const char *kl_embedded_tune_name(uint32_t i); /* NULL past the end */
 const char *kl_embedded_name(uint32_t i); /* NULL past the end */
 
 #endif

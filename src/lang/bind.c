@@ -58,13 +58,19 @@ static bool take_knob(struct binder *s, const kiln_arg *a)
     return true;
 }
 
+static bool is_preferred(const kiln_arg *a)
+{
+    return (int)a->kind == KL_ARG_PREFER;
+}
+
 static void match(struct binder *s, const kiln_arg *args, size_t n)
 {
     static const char *const want[] = {"a type", "a constant", "a scalar", "an array", ""};
     static const char *const have[] = {"", "an array", "an integer", "a decimal", "a type", "an integer"};
     for (size_t i = 0; i < n; i++) {
         uint32_t p = 0;
-        if (!args[i].name || args[i].kind < KILN_ARG_TENSOR || args[i].kind > KILN_ARG_UINT) {
+        kiln_arg_kind kind = is_preferred(&args[i]) ? KILN_ARG_INT : args[i].kind;
+        if (!args[i].name || kind < KILN_ARG_TENSOR || kind > KILN_ARG_UINT) {
             problem(s, KL_K0702, NULL, "argument %zu has no name or no kind", i);
             continue;
         }
@@ -91,12 +97,12 @@ static void match(struct binder *s, const kiln_arg *args, size_t n)
         }
         const kl_node *node = s->params->kid[p];
         enum kl_pk k = kl_param_kind(node);
-        bool fits = k == KL_PK_ARRAY  ? args[i].kind == KILN_ARG_TENSOR
-                    : k == KL_PK_TYPE ? args[i].kind == KILN_ARG_TYPE
-                                      : args[i].kind != KILN_ARG_TENSOR && args[i].kind != KILN_ARG_TYPE;
+        bool fits = k == KL_PK_ARRAY  ? kind == KILN_ARG_TENSOR
+                    : k == KL_PK_TYPE ? kind == KILN_ARG_TYPE
+                                      : kind != KILN_ARG_TENSOR && kind != KILN_ARG_TYPE;
         if (!fits)
             problem(s, KL_K0702, node, "`%s` is %s, and here it gets %s", node->name, want[k],
-                    have[args[i].kind]);
+                    have[kind]);
         else if (s->arg[p])
             problem(s, KL_K0702, node, "`%s` is given twice", node->name);
         else
@@ -881,12 +887,16 @@ static bool bind(kl_arena *a, const kl_module_ast *m, const kl_node *kernel, con
         return false;
     for (uint32_t p = 0; p < s.n; p++) {
         enum kl_pk k = kl_param_kind(s.params->kid[p]);
-        if (s.arg[p] && (k == KL_PK_SCALAR || k == KL_PK_CONST) && !take_number(&s, p, s.arg[p]))
+        if (s.arg[p] && (k == KL_PK_SCALAR || k == KL_PK_CONST) && !is_preferred(s.arg[p]) &&
+            !take_number(&s, p, s.arg[p]))
             return false;
     }
     deduce(&s);
     if (s.ok && !(flags & KL_BIND_UNTUNED))
         tuned(&s, m, kernel);
+    for (uint32_t p = 0; p < s.n && s.ok; p++)
+        if (s.arg[p] && is_preferred(s.arg[p]) && !s.known[p] && !take_number(&s, p, s.arg[p]))
+            return false;
     if (s.ok)
         defaults(&s);
     if (s.ok)

@@ -44,6 +44,9 @@ typedef struct kl_bound {
     uint32_t tuned_line; /* of the entry that fits, though it may change nothing; 0: none does */
 } kl_bound;
 
+/* A constant that the library's own functions choose: as KILN_ARG_INT, but behind what was tuned. */
+enum { KL_ARG_PREFER = 0x40 };
+
 enum {
     KL_BIND_SHAPES_ONLY = 1, /* memory is not looked at, and arrays that are not given count as
                                 given unless optional: for kiln_infer_shape and for emission */

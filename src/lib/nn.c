@@ -50,6 +50,16 @@ void kiln_nn_free(kiln_nn *nn)
     al.fn(al.user, nn, sizeof *nn, 0);
 }
 
+/* The constants that come with the library, if there are any for this device. */
+static kiln_status tuned(kiln_module *mod, const char *file)
+{
+    char name[72];
+    uint32_t len;
+    snprintf(name, sizeof name, "%s.tune", file);
+    const char *text = kl_embedded_tune(name, &len);
+    return text ? kiln_module_tune(mod, name, text, len, NULL) : KILN_OK;
+}
+
 /* Compiled under the lock: a file takes a millisecond, and once. */
 static kiln_status find(kiln_nn *nn, const char *file, kiln_module **out, kiln_diags **diags)
 {
@@ -71,6 +81,8 @@ static kiln_status find(kiln_nn *nn, const char *file, kiln_module **out, kiln_d
     if (!s) {
         s = al->fn(al->user, NULL, 0, sizeof *s);
         st = s ? kiln_compile(nn->ctx, name, text, len, &s->mod, diags) : KILN_E_NOMEM;
+        if (!st && (st = tuned(s->mod, name)) != KILN_OK)
+            kiln_module_free(s->mod);
         if (!st) {
             snprintf(s->file, sizeof s->file, "%s", file);
             s->next = nn->slots;
@@ -208,6 +220,11 @@ static kiln_arg *add(struct nn *c, const char *name, kiln_arg_kind kind)
 void kl_nn_int(struct nn *c, const char *name, int64_t v)
 {
     add(c, name, KILN_ARG_INT)->u.i = v;
+}
+
+void kl_nn_prefer(struct nn *c, const char *name, int64_t v)
+{
+    add(c, name, (kiln_arg_kind)KL_ARG_PREFER)->u.i = v;
 }
 
 void kl_nn_float(struct nn *c, const char *name, double v)

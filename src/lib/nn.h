@@ -43,6 +43,8 @@ bool kl_nn_fail(struct nn *c, const char *fmt, ...) __attribute__((format(printf
 
 /* Arguments of the kernel.  A tensor that is NULL is left out; t must otherwise have `rank` axes. */
 void kl_nn_int(struct nn *c, const char *name, int64_t v);
+/* A constant for want of a tuned one (kernels/NAME.kiln.tune, kiln_module_tune). */
+void kl_nn_prefer(struct nn *c, const char *name, int64_t v);
 void kl_nn_float(struct nn *c, const char *name, double v);
 void kl_nn_type(struct nn *c, const char *name, kiln_dtype t);
 void kl_nn_tensor(struct nn *c, const char *name, const kiln_tensor *t, int rank);

@@ -24,8 +24,8 @@ kiln_status kiln_nn_attention(kiln_nn *nn, kiln_stream *s, const kiln_tensor *o,
     kl_nn_int(&c, "CAUSAL", p->causal != 0);
     /* rows and keys of a tile: few where there are few, or where heads are long */
     int64_t most = q->shape[3] > 128 || q->dtype == KILN_F64 ? 32 : 64;
-    kl_nn_int(&c, "BM", kl_nn_min(most, kl_nn_pow2(kl_nn_max(1, q->shape[2]))));
-    kl_nn_int(&c, "BN", kl_nn_min(most, kl_nn_pow2(kl_nn_max(1, k->shape[2]))));
+    kl_nn_prefer(&c, "BM", kl_nn_min(most, kl_nn_pow2(kl_nn_max(1, q->shape[2]))));
+    kl_nn_prefer(&c, "BN", kl_nn_min(most, kl_nn_pow2(kl_nn_max(1, k->shape[2]))));
     kl_nn_launch(&c, "attention");
     return kl_nn_end(&c);
 }

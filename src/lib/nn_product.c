@@ -251,8 +251,8 @@ static void conv_common(struct nn *c, const kiln_tensor *x, const kiln_tensor *w
     activation(c, conv_act, p->act);
     if (c->st || groups < 0 || !x || !w)
         return;
-    kl_nn_int(c, "BO", kl_nn_min(32, kl_nn_pow2(kl_nn_max(1, w->shape[0] / groups))));
-    kl_nn_int(c, "BC", kl_nn_min(16, kl_nn_pow2(kl_nn_max(1, w->shape[1]))));
+    kl_nn_prefer(c, "BO", kl_nn_min(32, kl_nn_pow2(kl_nn_max(1, w->shape[0] / groups))));
+    kl_nn_prefer(c, "BC", kl_nn_min(16, kl_nn_pow2(kl_nn_max(1, w->shape[1]))));
 }
 
 kiln_status kiln_nn_conv2d(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, const kiln_tensor *x,
@@ -350,7 +350,7 @@ kiln_status kiln_nn_pool(kiln_nn *nn, kiln_stream *s, const kiln_tensor *y, cons
     kl_nn_int(&c, "PW", p->pad[1]);
     kl_nn_int(&c, "MEAN", p->mean != 0);
     kl_nn_int(&c, "INCLUDE", !p->inside_only);
-    kl_nn_int(&c, "BW", kl_nn_min(128, kl_nn_pow2(kl_nn_max(1, y->shape[3]))));
+    kl_nn_prefer(&c, "BW", kl_nn_min(128, kl_nn_pow2(kl_nn_max(1, y->shape[3]))));
     kl_nn_launch(&c, "pool");
     return kl_nn_end(&c);
 }

@@ -30,7 +30,8 @@ kiln_status kl_check_args(struct kl_call *c, const char *fn, const kiln_kernel *
     for (size_t i = 0; i < n; i++) {
         if (!args[i].name)
             return kl_say(c, KL_K1809, KILN_E_ARG, "%s: argument %zu has no name", fn, i);
-        if (args[i].kind < KILN_ARG_TENSOR || args[i].kind > KILN_ARG_UINT)
+        if ((args[i].kind < KILN_ARG_TENSOR || args[i].kind > KILN_ARG_UINT) &&
+            (int)args[i].kind != KL_ARG_PREFER)
             return kl_say(c, KL_K1809, KILN_E_ARG, "%s: argument `%s` has the unknown kind %d", fn,
                           args[i].name, (int)args[i].kind);
         if (args[i].kind != KILN_ARG_TENSOR)

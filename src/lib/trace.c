@@ -137,7 +137,7 @@ static uint64_t describe(const struct kl_item *it, bool bound, char *text)
             bytes += put_tensor(text, &n, &a->u.tensor,
                                 bound && known ? it->bound.param[decl].ext : a->u.tensor.shape,
                                 known ? &it->k->param[decl] : NULL);
-        else if (a->kind == KILN_ARG_INT)
+        else if (a->kind == KILN_ARG_INT || (int)a->kind == KL_ARG_PREFER)
             put(text, &n, "%lld", (long long)a->u.i);
         else if (a->kind == KILN_ARG_UINT)
             put(text, &n, "%llu", (unsigned long long)a->u.u);

@@ -174,15 +174,16 @@ static kiln_status take(struct kl_call *c, void *arg)
     for (uint32_t i = 0; i < t->file.entry.n; i++) {
         const struct kl_tuneentry *e = &t->file.entry.v[i];
         const kiln_kernel *k = kiln_module_kernel(m, e->kernel);
+        if (!kl_tune_device_fits(e->device, own) &&
+            !(t->device && kl_tune_device_fits(own, e->device)))
+            continue; /* whatever it says is nobody's concern here */
         if (!k)
             kl_diag(c->d, KL_K1820, line_span(t, e->line), "there is no kernel `%s` any more",
                     e->kernel);
         else if (e->source && strcmp(e->source, source_hash(&c->tmp, k)) != 0)
             kl_diag(c->d, KL_K1820, line_span(t, e->line),
                     "kernel `%s` has changed since it was tuned: this entry is not used", k->name);
-        else if ((kl_tune_device_fits(e->device, own) ||
-                  (t->device && kl_tune_device_fits(own, e->device))) &&
-                 !take_entry(c, t, k, e))
+        else if (!take_entry(c, t, k, e))
             return KILN_E_ARG;
     }
     return KILN_OK;

@@ -3,6 +3,11 @@
 #define _GNU_SOURCE
 #include "common.h"
 
+#include "base/tunefile.h"
+#include "kiln_nn.h"
+#include "lang/ast.h"
+#include "tool.h"
+
 static const char source[] =
     "kernel blocks(i64 n, type T = f32, constexpr i64 B = 256, i64 y[cdiv(n, B)], const T x[n])\n"
     "    grid(cdiv(n, B))\n"
@@ -221,9 +226,136 @@ static void mistakes(void **state)
     kiln_context_free(ctx);
 }
 
+/* What comes with the library is for GPUs alone, is understood, and found for these kernels. */
+static void shipped(void **state)
+{
+    kiln_context *ctx = interp();
+    const char *name;
+    (void)state;
+    for (uint32_t i = 0; (name = kl_embedded_tune_name(i)); i++) {
+        char file[100];
+        uint32_t len, ntext, line;
+        const char *why = "", *tuned = kl_embedded_tune(name, &len), *text;
+        kl_env env = {.al = &kl_alloc_libc};
+        kl_arena a = {.env = &env};
+        kl_tunefile f = {.a = &a};
+        kiln_module *m;
+        kiln_diags *d = NULL;
+        snprintf(file, sizeof file, "%.*s", (int)(strlen(name) - strlen(".tune")), name);
+        text = kl_embedded(file, &ntext);
+        assert_non_null(text);
+        assert_int_equal(kiln_compile(ctx, file, text, ntext, &m, NULL), KILN_OK);
+        if (!kl_tunefile_parse(&f, tuned, len, &line, &why))
+            fail_msg("%s:%u: %s", name, line, why);
+        for (uint32_t k = 0; k < f.entry.n; k++)
+            if (strncmp(f.entry.v[k].device, "cuda sm_", 8) != 0 || !f.entry.v[k].source)
+                fail_msg("%s:%u: an entry needs `device cuda sm_..` and `source`", name,
+                         f.entry.v[k].line);
+        for (uint32_t k = 0; k < f.entry.n; k++) { /* each of its devices takes its own */
+            assert_int_equal(kl_tool_tune(m, name, tuned, len, f.entry.v[k].device, &d), KILN_OK);
+            if (kiln_diags_count(d))
+                fail_msg("%s: %s", name, kiln_diags_at(d, 0)->text);
+            kiln_diags_free(d);
+            assert_true(kl_tool_tuned_count(m) > 0);
+        }
+        assert_int_equal(kiln_module_tune(m, name, tuned, len, NULL), KILN_OK);
+        assert_int_equal(kl_tool_tuned_count(m), 0); /* none is for the interpreter */
+        kl_arena_free(&a);
+        kiln_module_free(m);
+    }
+    kiln_context_free(ctx);
+}
+
+static void programs(void *user, const kiln_trace_event *e)
+{
+    if (e->kind == KILN_TRACE_KERNEL && e->programs)
+        *(uint64_t *)user = e->programs;
+}
+
+/* What a function of kiln_nn.h would choose by itself stands behind what was tuned. */
+static void chosen_by_nn(void **state)
+{
+    static float q[64 * 16], k[64 * 16], v[64 * 16], o[64 * 16];
+    const int64_t shape[4] = {1, 1, 64, 16};
+    kiln_tensor t[4] = {{.data = o}, {.data = q}, {.data = k}, {.data = v}};
+    kiln_options opt = KILN_OPTIONS_INIT;
+    kiln_context *ctx;
+    kiln_module *m;
+    kiln_nn *nn;
+    uint64_t n = 0;
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        t[i].dtype = KILN_F32;
+        t[i].ndim = 4;
+        t[i].shape = shape;
+    }
+    kiln_options_from_env(&opt);
+    opt.device = KILN_DEVICE_CPU;
+    if (!opt.cc || kiln_context_create(&opt, &ctx, NULL) != KILN_OK)
+        skip();
+    assert_int_equal(kiln_nn_create(ctx, &nn, NULL), KILN_OK);
+    assert_int_equal(kiln_context_trace(ctx, 0, programs, &n, NULL), KILN_OK);
+    static const struct {
+        const char *text;
+        uint64_t programs;
+    } as[] = {{"", 1},
+              {"kiln-tune 1\nkernel attention\nwhen L=64\nuse BM=16\n", 4},
+              {"kiln-tune 1\nkernel attention\nwhen L=64\nuse BM=8 BN=32\n", 8},
+              {"kiln-tune 1\nkernel attention\nwhen L=64\nwith CAUSAL=1\nuse BM=8\n", 1},
+              {"", 1}};
+    for (size_t i = 0; i < sizeof as / sizeof *as; i++) {
+        assert_int_equal(kiln_nn_module(nn, "attention", &m, NULL), KILN_OK);
+        assert_int_equal(kiln_module_tune(m, "t", as[i].text, strlen(as[i].text), NULL), KILN_OK);
+        assert_int_equal(kiln_nn_attention(nn, NULL, &t[0], NULL, &t[1], &t[2], &t[3], NULL, NULL),
+                         KILN_OK);
+        assert_int_equal(n, as[i].programs);
+    }
+    kiln_nn_free(nn);
+    kiln_context_free(ctx);
+}
+
+/* On the GPU that it was found for, kiln_nn.h takes what comes with the library. */
+static void library_rows(void **state)
+{
+    kiln_options opt = KILN_OPTIONS_INIT;
+    kiln_context *ctx;
+    kiln_module *m;
+    kiln_nn *nn;
+    const char *name;
+    (void)state;
+    opt.device = KILN_DEVICE_CUDA;
+    if (kiln_context_create(&opt, &ctx, NULL) != KILN_OK)
+        skip();
+    assert_int_equal(kiln_nn_create(ctx, &nn, NULL), KILN_OK);
+    for (uint32_t i = 0; (name = kl_embedded_tune_name(i)); i++) {
+        uint32_t len, line;
+        size_t some = 0;
+        const char *own = kiln_context_device_info(ctx)->name, *text, *why;
+        char file[100], device[200];
+        kl_env env = {.al = &kl_alloc_libc};
+        kl_arena a = {.env = &env};
+        kl_tunefile f = {.a = &a};
+        snprintf(file, sizeof file, "%.*s",
+                 (int)(strlen(name) - strlen("kernels/") - strlen(".kiln.tune")), name + 8);
+        snprintf(device, sizeof device, "cuda %s %s", kiln_context_device_info(ctx)->arch, own);
+        text = kl_embedded_tune(name, &len);
+        assert_true(kl_tunefile_parse(&f, text, len, &line, &why));
+        for (uint32_t k = 0; k < f.entry.n; k++)
+            some += kl_tune_device_fits(f.entry.v[k].device, device);
+        assert_int_equal(kiln_nn_module(nn, file, &m, NULL), KILN_OK);
+        assert_int_equal(kl_tool_tuned_count(m), some);
+        printf("%s on %s: %s\n", file, own, some ? "tuned" : "as the kernels say");
+        kl_arena_free(&a);
+    }
+    kiln_nn_free(nn);
+    kiln_context_free(ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(taken), cmocka_unit_test(at_least_and_with), cmocka_unit_test(not_allowed),
-                                       cmocka_unit_test(knobs), cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(taken),    cmocka_unit_test(at_least_and_with), cmocka_unit_test(not_allowed),
+        cmocka_unit_test(knobs),    cmocka_unit_test(mistakes),          cmocka_unit_test(shipped),
+        cmocka_unit_test(chosen_by_nn), cmocka_unit_test(library_rows)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

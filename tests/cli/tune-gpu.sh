@@ -36,3 +36,15 @@ kernel sum(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 256, constexpr i64
 K
 "$KILN" tune sum.kiln x=300000:f32 --device cuda --dry-run -v
 "$KILN" tune sum.kiln x=300000:f32 --device cuda --budget 0.3 -v 2>/dev/null | hide | sed 's/: y: .*//'
+echo "== what comes with the library, by kiln_nn.h"
+test=$(dirname "$KILN")/tests/api/test_tune
+for n in "NVIDIA H200" "NVIDIA H200 NVL" "Other"; do
+    FAKECUDA_NAME=$n "$test" 2>&1 | grep '^matmul on\|FAILED'
+done
+echo "== a device with an odd name"
+export FAKECUDA_NAME="  Odd  #2
+use B=1 "
+"$KILN" tune k.kiln x=3000:f32 --device cuda --budget 0.1 -o odd.tune 2>&1 | sed -n '1p;$p'
+sed -i 's/^    use .*/    use B=1024/' odd.tune
+grep device odd.tune
+"$KILN" run k.kiln 'x=zeros(3000,f32)' --device cuda --tune odd.tune 2>&1 | head -1

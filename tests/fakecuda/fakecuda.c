@@ -10,8 +10,8 @@
  *   - a capture is spoilt by what the driver forbids meanwhile, and a graph runs in the order that
  *     its dependencies allow and is furthest from the order of the calls.
  *
- * Environment: FAKECUDA_DEVICES, FAKECUDA_DRIVER (12080), FAKECUDA_CC (90), FAKECUDA_MEMORY
- * (bytes), FAKECUDA_NORUN (launches do nothing), FAKECUDA_VERBOSE (findings to standard error),
+ * Environment: FAKECUDA_DEVICES, FAKECUDA_NAME (of each), FAKECUDA_DRIVER (12080), FAKECUDA_CC (90),
+ * FAKECUDA_MEMORY (bytes), FAKECUDA_NORUN (launches do nothing), FAKECUDA_VERBOSE (findings to standard error),
  * FAKECUDA_CLOCK (events have the time of day, not a count of operations),
  * FAKECUDA_FAIL=SYMBOL:N:CODE (the N-th call fails; `*` is any but the popping of a context).
  * Hooks: fakecuda.h. */
@@ -757,7 +757,11 @@ int cuDeviceGet(int *device, int ordinal)
 int cuDeviceGetName(char *name, int size, int device)
 {
     BEGIN(false);
-    snprintf(name, (size_t)size, "Fake GPU %d", device);
+    const char *as = getenv("FAKECUDA_NAME");
+    if (as)
+        snprintf(name, (size_t)size, "%s", as);
+    else
+        snprintf(name, (size_t)size, "Fake GPU %d", device);
     return end(OK);
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device)
