@@ -2,7 +2,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/tune.h"
@@ -11,11 +10,9 @@ struct tune {
     struct kl_bench b;
     double budget;
     bool dry, verbose;
-    char *path; /* of the file */
-    char *old;  /* what it holds now */
-    size_t nold;
-    struct kl_search *s; /* one a point and device; kept until the file is written */
-    size_t n;
+    struct kl_keep keep;
+    struct kl_guard guard;
+    double limit;
 };
 
 static int read_options(struct tune *t)
@@ -27,29 +24,14 @@ static int read_options(struct tune *t)
     t->dry = kl_opt_given(b->o, KL_OPT_dry_run);
     t->verbose = kl_opt_given(b->o, KL_OPT_tune_verbose);
     t->budget = 60;
+    t->limit = 60;
     if (kl_opt_given(b->o, KL_OPT_tol) && !kl_opt_given(b->o, KL_OPT_verify))
         return kl_usage(b->o, "--tol needs --verify");
     if (b->nspec > 1)
         return kl_usage(b->o, "kiln tune takes one kernel at a time, and there is %s, too",
                         b->spec[1]);
-    return kl_bench_number(b, KL_OPT_budget, "budget", 0.01, 86400, &t->budget);
-}
-
-/* The file of before; none is fine. */
-static int read_old(struct tune *t)
-{
-    const char *to = kl_opt(t->b.o, KL_OPT_tune_to);
-    struct kl_msg m;
-    t->path = to ? kl_xprintf("%s", to) : kl_xprintf("%s.tune", t->b.src[0].s.path);
-    if (access(t->path, F_OK))
-        return 0;
-    struct stat st;
-    if (stat(t->path, &st) == 0 && !S_ISREG(st.st_mode))
-        return kl_fail(KL_RC_USAGE,
-                       "-o %s: it is no plain file, and entries are kept beside those of before",
-                       t->path);
-    t->old = kl_read_file(t->path, &t->nold, &m);
-    return t->old ? 0 : kl_fail(m.rc, "%s", m.text);
+    int rc = kl_bench_number(b, KL_OPT_budget, "budget", 0.01, 86400, &t->budget);
+    return rc ? rc : kl_bench_number(b, KL_OPT_limit, "limit", 0.01, 86400, &t->limit);
 }
 
 /* ---- what is said ---- */
@@ -122,6 +104,8 @@ static void show_winner(const struct kl_search *s)
         warn_wrong(s);
         return;
     }
+    printf("  pruned in %.2f s; %zu compiled and checked in %.2f s by %zu thread%s\n", s->prune_s,
+           s->code_n, s->code_s, s->code_threads, s->code_threads == 1 ? "" : "s");
     printf("  measured in %zu round%s, %.1f s%s\n", s->halving.rounds,
            s->halving.rounds == 1 ? "" : "s", s->seconds,
            s->halving.over ? "; the time was up before all was known well: see --budget" : "");
@@ -189,86 +173,36 @@ static int search(struct tune *t, struct kl_search *s, const struct kl_point *po
     return 0;
 }
 
+static int keep(struct tune *t, const struct kl_search *s)
+{
+    const struct kl_rival *first = rival_of(s, 0), *best = rival_of(s, s->winner);
+    const kl_tool_tuned e = {.k = s->src->k,
+                             .space = s->space,
+                             .var = s->var,
+                             .nvar = s->nvar,
+                             .use = s->winner ? s->c[s->winner].v : NULL,
+                             .ms = best ? best->stat.median : 0,
+                             .of_ms = first ? first->stat.median : 0};
+    return kl_keep_add(&t->keep, &e);
+}
+
 static int all(struct tune *t)
 {
     size_t points = kl_points(t->b.sweep, t->b.nsweep);
     int rc = 0;
-    t->s = kl_xalloc((points * t->b.nsrc + 1) * sizeof *t->s);
     for (size_t i = 0; i < points && !rc; i++)
         for (size_t k = 0; k < t->b.nsrc && !rc; k++) {
             struct kl_point point;
-            struct kl_search *s = &t->s[t->n++];
-            *s = (struct kl_search){.b = &t->b, .src = &t->b.src[k]};
+            struct kl_search s = {.b = &t->b, .src = &t->b.src[k], .guard = &t->guard};
             kl_point_at(t->b.sweep, t->b.nsweep, i, &point);
-            rc = search(t, s, &point);
+            rc = search(t, &s, &point);
             kl_point_free(&point);
-            if (rc) {
-                kl_search_close(s);
-                t->n--;
-                continue;
-            }
-            kl_subject_free(&s->base); /* its arrays are large; the rest is needed for the file */
-            s->base.sets = (struct kl_bset){0};
-            s->base.have_args = false;
-            s->base.as = (struct kl_assigns){0};
-            s->base.peer = NULL;
-            s->base.host_s = NULL;
+            if (!rc && !t->dry)
+                rc = keep(t, &s); /* now: whatever becomes of the next one */
+            fflush(stdout);
+            kl_search_close(&s);
         }
     return rc;
-}
-
-/* ---- the file ---- */
-
-static int write_file(struct tune *t)
-{
-    kl_tool_tuned *e = kl_xalloc((t->n + 1) * sizeof *e);
-    kiln_diags *d = NULL;
-    char *text;
-    struct kl_msg m;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct kl_search *s = &t->s[i];
-        const struct kl_rival *first = rival_of(s, 0), *best = rival_of(s, s->winner);
-        e[i] = (kl_tool_tuned){.k = s->src->k,
-                               .space = s->space,
-                               .var = s->var,
-                               .nvar = s->nvar,
-                               .use = s->winner ? s->c[s->winner].v : NULL,
-                               .ms = best ? best->stat.median : 0,
-                               .of_ms = first ? first->stat.median : 0};
-    }
-    kiln_status st =
-        kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, e, t->n, &text, &d);
-    int rc = st ? kl_session_fail(&t->b.src[0].s, st, d) : 0;
-    if (!st)
-        kiln_diags_free(d);
-    free(e);
-    if (rc)
-        return rc;
-    struct kl_outfile f;
-    bool ok = kl_outfile_open(&f, t->path, &m) && kl_outfile_write(&f, text, strlen(text), &m) &&
-              kl_outfile_commit(&f, &m);
-    kl_outfile_drop(&f);
-    kl_tool_free(t->b.src[0].s.ctx, text);
-    if (!ok)
-        return kl_fail(m.rc, "%s", m.text);
-    printf("%s: %zu entr%s written\n", t->path, t->n, t->n == 1 ? "y" : "ies");
-    return 0;
-}
-
-/* A file that is wrong is told before anything is measured. */
-static int check_old(struct tune *t)
-{
-    char *text;
-    kiln_diags *d = NULL;
-    kiln_status st =
-        t->old ? kl_tool_tune_text(t->b.src[0].s.mod, t->path, t->old, t->nold, NULL, 0, &text, &d)
-               : KILN_OK;
-    if (st)
-        return kl_session_fail(&t->b.src[0].s, st, d);
-    kiln_diags_free(d);
-    if (t->old)
-        kl_tool_free(t->b.src[0].s.ctx, text);
-    return 0;
 }
 
 /* ---- the command ---- */
@@ -300,15 +234,15 @@ static int run(struct tune *t)
     if (!rc)
         rc = kl_bench_names(&t->b);
     if (!rc && !t->dry)
-        rc = read_old(t);
-    if (!rc && !t->dry)
-        rc = check_old(t);
-    if (!rc)
+        rc = kl_keep_open(&t->keep, &t->b.src[0].s, kl_opt(t->b.o, KL_OPT_tune_to));
+    if (!rc) {
+        kl_guard_open(&t->guard, t->limit);
         rc = all(t);
-    if (t->n && !t->dry) { /* what was found before an error is kept */
-        int one = write_file(t);
-        rc = rc ? rc : one;
+        kl_guard_close(&t->guard);
     }
+    if (t->keep.written)
+        printf("%s: %zu entr%s written\n", t->keep.path, t->keep.written,
+               t->keep.written == 1 ? "y" : "ies");
     return rc;
 }
 
@@ -316,11 +250,7 @@ int kl_cmd_tune(const struct kl_opts *o)
 {
     struct tune t = {.b = {.o = o, .rep.fail_on = -1}};
     int rc = run(&t);
-    for (size_t i = 0; i < t.n; i++)
-        kl_search_close(&t.s[i]);
-    free(t.s);
-    free(t.path);
-    free(t.old);
+    kl_keep_close(&t.keep);
     kl_bench_close(&t.b);
     return rc;
 }

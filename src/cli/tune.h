@@ -6,9 +6,38 @@
 #ifndef KL_TUNE_H
 #define KL_TUNE_H
 
+#include <pthread.h>
+
 #include "cli/benchcase.h"
 #include "cli/halving.h"
 #include "tool.h"
+
+/* The file (tunekeep.c). */
+struct kl_keep {
+    char *path;
+    struct kl_session *s; /* of the kernels */
+    size_t written;
+};
+/* Whether the file can be read and written.  to: NULL: beside the source.  0 or an exit code. */
+int kl_keep_open(struct kl_keep *k, struct kl_session *s, const char *to);
+/* Put it in now.  0 or an exit code; the entry is printed then. */
+int kl_keep_add(struct kl_keep *k, const kl_tool_tuned *e);
+void kl_keep_close(struct kl_keep *k);
+
+/* Ends the process where what runs between begin and end takes too long (tunewatch.c). */
+struct kl_guard {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    struct timespec until;
+    double limit_s;
+    char *what; /* that runs; NULL: nothing */
+    bool open, end;
+};
+void kl_guard_open(struct kl_guard *g, double limit_s);
+void kl_guard_begin(struct kl_guard *g, char *what); /* takes what over */
+void kl_guard_end(struct kl_guard *g);
+void kl_guard_close(struct kl_guard *g);
 
 /* Why a candidate did not take part, or not to the end. */
 enum kl_fate {
@@ -47,14 +76,17 @@ struct kl_search {
     struct kl_rival *rival;
     size_t *of_rival, nrival; /* which candidate a rival is */
     struct kl_halving halving;
+    struct kl_guard *guard;
     size_t winner;
-    double seconds;
+    double seconds, prune_s, code_s; /* measured, pruned, compiled and verified */
+    size_t code_n, code_threads;     /* how many were compiled, by how many threads */
     struct kl_msg why; /* of a failure */
+    int rc;            /* not 0: it has been said why nothing more is possible */
 };
 
 /* What varies, and all candidates.  0 or an exit code. */
 int kl_search_open(struct kl_search *s, const struct kl_point *point);
-/* By the model: sets fates. */
+/* By the model: sets fates (tuneprune.c). */
 void kl_search_prune(struct kl_search *s);
 /* Arrays, the default's result, code, results of the candidates.  0 or an exit code. */
 int kl_search_prepare(struct kl_search *s);
@@ -62,5 +94,15 @@ void kl_search_measure(struct kl_search *s, double budget_s);
 void kl_search_close(struct kl_search *s);
 /* "BM=64 BN=128 warps=8"; allocated. */
 char *kl_search_text(const struct kl_search *s, const struct kl_candidate *c);
+
+/* ---- between the parts ---- */
+
+/* A candidate is out; why is taken over.  false. */
+bool kl_search_end(struct kl_search *s, struct kl_candidate *c, enum kl_fate fate, char *why);
+/* Arguments, n for each of the copies, with the constants of a candidate; allocated. */
+kiln_arg *kl_search_args(const struct kl_search *s, const kiln_arg *from, size_t n, size_t copies,
+                         const int64_t *v);
+char *kl_search_said(kiln_status st, kiln_diags *d); /* allocated; frees d */
+bool kl_search_gpu(const struct kl_search *s);
 
 #endif

@@ -5,14 +5,14 @@
 
 #include "cli/tune.h"
 
-enum { MOST_CANDIDATES = 4096, MOST_THREADS = 16 };
+enum { MOST_CANDIDATES = 4096, MOST_THREADS = 16, MOST_OF_DRIVER = 8 };
 
 const char *const kl_fate_text[KL_NFATE] = {
 #define FATE(id, text) text,
 #include "cli/fate.def"
 };
 
-static bool end(struct kl_search *s, struct kl_candidate *c, enum kl_fate fate, char *why)
+bool kl_search_end(struct kl_search *s, struct kl_candidate *c, enum kl_fate fate, char *why)
 {
     c->fate = fate;
     c->why = why;
@@ -95,7 +95,7 @@ static bool given(const struct kl_subject *s, const char *name)
 }
 
 /* Elsewhere warps, stages and clusters mean nothing. */
-static bool gpu(const struct kl_search *s)
+bool kl_search_gpu(const struct kl_search *s)
 {
     return s->src->dev->cuda || s->src->dev->kind == KILN_DEVICE_SIM;
 }
@@ -116,7 +116,7 @@ static int find_vars(struct kl_search *s, const struct kl_args *a)
         rc = kl_session_fail(&s->src->s, st, d);
     for (size_t i = 0; i < s->space->nvar && !rc; i++) {
         const kl_tool_var *v = &s->space->var[i];
-        if (!defined(s->b, v->name) && !given(&s->base, v->name) && (gpu(s) || !v->is_knob))
+        if (!defined(s->b, v->name) && !given(&s->base, v->name) && (kl_search_gpu(s) || !v->is_knob))
             add_var(s, v, NULL);
     }
     for (size_t i = 0; i < s->b->nset && !rc; i++)
@@ -217,8 +217,8 @@ int kl_search_open(struct kl_search *s, const struct kl_point *point)
 }
 
 /* The default's arguments with the constants of a candidate. */
-static kiln_arg *with_constants(const struct kl_search *s, const kiln_arg *from, size_t n,
-                                size_t copies, const int64_t *v)
+kiln_arg *kl_search_args(const struct kl_search *s, const kiln_arg *from, size_t n, size_t copies,
+                         const int64_t *v)
 {
     kiln_arg *out = kl_xalloc((n * copies + 1) * sizeof *out);
     memcpy(out, from, n * copies * sizeof *out);
@@ -231,172 +231,14 @@ static kiln_arg *with_constants(const struct kl_search *s, const kiln_arg *from,
     return out;
 }
 
-/* ---- pruning ---- */
+/* ---- code ---- */
 
-static char *said(kiln_status st, kiln_diags *d)
+char *kl_search_said(kiln_status st, kiln_diags *d)
 {
     struct kl_msg m;
     kl_bench_why(&m, "it", st, d);
     return kl_xprintf("%s", m.text + 4);
 }
-
-/* By the first error: a limit is told apart from a mistake. */
-static enum kl_fate fate_of(kiln_status st, const kiln_diags *d)
-{
-    const char *code = "";
-    for (size_t i = kiln_diags_count(d); i-- > 0;)
-        if (kiln_diags_at(d, i)->severity == KILN_ERROR)
-            code = kiln_diags_at(d, i)->code;
-    if (st == KILN_E_UNSUPPORTED || strcmp(code, "K0802") == 0)
-        return KL_FATE_unfit;
-    if (strcmp(code, "K0712") == 0)
-        return KL_FATE_required;
-    return st == KILN_E_COMPILE ? KL_FATE_failed : KL_FATE_refused;
-}
-
-static int64_t programs(const kl_tool_need *n)
-{
-    int64_t p = n->grid[0] * n->grid[1] * n->grid[2];
-    return p * (n->cluster ? n->cluster : 1);
-}
-
-/* Threads that have no element of their own in any tile: they would repeat what others do. */
-static bool spare(const kl_tool_need *n)
-{
-    uint64_t threads = (uint64_t)n->threads * (n->cluster ? n->cluster : 1);
-    return threads > 32 && threads > n->widest;
-}
-
-/* The name of an array whose extents depend on what varies; NULL: they are those of the default. */
-static const char *other_shape(const kl_tool_param *p, const kl_tool_param *first, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (p[i].kind == KILN_PARAM_ARRAY &&
-            (p[i].ndim != first[i].ndim ||
-             memcmp(p[i].shape, first[i].shape, (size_t)p[i].ndim * sizeof *p[i].shape) != 0))
-            return p[i].name;
-    return NULL;
-}
-
-/* How many programs the device runs at once; 0: the executor stands for a device of any size. */
-static int32_t at_once(const struct kl_search *s)
-{
-    return s->src->dev->kind == KILN_DEVICE_SIM ? 0
-                                                : kiln_context_device_info(s->src->dev->s.ctx)->sms;
-}
-
-static bool prune_one(struct kl_search *s, size_t i, const struct kl_args *a)
-{
-    struct kl_candidate *c = &s->c[i], *first = &s->c[0];
-    const kiln_device_info *dev = kiln_context_device_info(s->src->dev->s.ctx);
-    kiln_kernel *k = s->src->k;
-    size_t n = kiln_kernel_param_count(k);
-    kiln_diags *d = NULL;
-    const char *other = NULL;
-    kiln_arg *arg = with_constants(s, a->arg, a->n, 1, c->v);
-    kl_tool_param *p = kl_xalloc((n + 1) * sizeof *p);
-    kiln_status st = kl_tool_resolve(k, arg, a->n, i ? p : s->param, NULL, &d);
-    if (!st) {
-        kiln_diags_free(d);
-        other = i ? other_shape(p, s->param, n) : NULL;
-        st = kl_tool_need_get(k, arg, a->n, 0, &c->need, &d);
-    }
-    free(arg);
-    free(p);
-    if (st) {
-        enum kl_fate fate = fate_of(st, d);
-        return end(s, c, fate, said(st, d));
-    }
-    kiln_diags_free(d);
-    if (other)
-        return end(s, c, KL_FATE_shapes, kl_xprintf("%s", other));
-    uint64_t shared = dev->shared_bytes ? dev->shared_bytes : c->need.shared_most;
-    if (shared && c->need.shared_bytes > shared)
-        return end(s, c, KL_FATE_unfit,
-                   kl_xprintf("%u bytes of shared memory, and a block may have %llu",
-                              c->need.shared_bytes, (unsigned long long)shared));
-    if (c->need.shared_most && !c->need.blocks)
-        return end(s, c, KL_FATE_unfit,
-                   kl_xprintf("no block of %u threads and %u bytes fits on a multiprocessor",
-                              c->need.threads, c->need.shared_bytes));
-    for (size_t j = 0; j < i; j++)
-        if ((s->c[j].fate == KL_FATE_alive) &&
-            memcmp(s->c[j].need.code, c->need.code, sizeof c->need.code) == 0) {
-            char *text = kl_search_text(s, &s->c[j]);
-            end(s, c, KL_FATE_same, kl_xprintf("as %s", j ? text : "the default"));
-            free(text);
-            return false;
-        }
-    int32_t most = at_once(s);
-    if (i && 2 * programs(&c->need) <= most && programs(&first->need) >= most)
-        return end(s, c, KL_FATE_idle,
-                   kl_xprintf("%lld on a device that runs %d at once",
-                              (long long)programs(&c->need), most));
-    if (i && spare(&c->need) && !spare(&first->need))
-        return end(s, c, KL_FATE_spare,
-                   kl_xprintf("%u threads for tiles of %llu elements",
-                              c->need.threads * c->need.cluster,
-                              (unsigned long long)c->need.widest));
-    uint64_t cache = s->src->dev->cache_bytes;
-    if (i && !c->need.threads && cache && c->need.scratch_bytes > cache &&
-        first->need.scratch_bytes <= cache)
-        return end(s, c, KL_FATE_scratch,
-                   kl_xprintf("tiles of %llu bytes a thread, and the cache has %llu",
-                              (unsigned long long)c->need.scratch_bytes,
-                              (unsigned long long)cache));
-    return true;
-}
-
-/* Whether j, with as many threads, does no more of anything than i, moves or computes less than half
- * as much, and keeps the device as busy with no more shared memory. */
-static bool dominates(const struct kl_search *s, const struct kl_candidate *j,
-                      const struct kl_candidate *i)
-{
-    const kl_tool_need *a = &j->need, *b = &i->need;
-    int64_t busy = 2 * (int64_t)at_once(s);
-    int64_t most = programs(b) < busy || !busy ? programs(b) : busy;
-    return a->counted && b->counted && a->sectors <= b->sectors && a->wavefronts <= b->wavefronts &&
-           a->work <= b->work && a->shared_bytes <= b->shared_bytes && a->threads == b->threads &&
-           a->warps >= b->warps && programs(a) >= most &&
-           (2 * a->sectors < b->sectors || 2 * a->work < b->work);
-}
-
-static void prune_dominated(struct kl_search *s, const struct kl_args *a)
-{
-    if (gpu(s))
-        for (size_t i = 0; i < s->n; i++)
-            if (s->c[i].fate == KL_FATE_alive) {
-                kiln_arg *arg = with_constants(s, a->arg, a->n, 1, s->c[i].v);
-                kl_tool_need_get(s->src->k, arg, a->n, 1, &s->c[i].need, NULL);
-                free(arg);
-            }
-    for (size_t i = 1; i < s->n; i++)
-        for (size_t j = 0; j < s->n && s->c[i].fate == KL_FATE_alive; j++)
-            if (j != i && s->c[j].fate == KL_FATE_alive && dominates(s, &s->c[j], &s->c[i])) {
-                const kl_tool_need *n = &s->c[j].need, *b = &s->c[i].need;
-                char *text = kl_search_text(s, &s->c[j]);
-                s->c[i].by = j;
-                end(s, &s->c[i], KL_FATE_dominated,
-                    kl_xprintf("by %s: %.2fx the sectors, %.2fx the work", j ? text : "the default",
-                               (double)b->sectors / (double)(n->sectors + !n->sectors),
-                               (double)b->work / (double)(n->work + !n->work)));
-                free(text);
-            }
-}
-
-void kl_search_prune(struct kl_search *s)
-{
-    struct kl_args a;
-    if (!kl_args_set(&a, s->src->k, s->base.as.v, s->base.as.n, KL_ARGS_SHAPES, &s->why))
-        return;
-    s->param = kl_xalloc((kiln_kernel_param_count(s->src->k) + 1) * sizeof *s->param);
-    for (size_t i = 0; i < s->n; i++)
-        prune_one(s, i, &a);
-    prune_dominated(s, &a);
-    kl_args_free(&a);
-}
-
-/* ---- code ---- */
 
 /* Several threads, each with a part of the candidates and one run of the compiler. */
 struct batch {
@@ -423,7 +265,7 @@ static bool specialize(struct kl_search *s, const size_t *which, size_t n, char 
         s->c[which[i]].info = *kiln_spec_get_info(spec[i]);
         kiln_spec_free(spec[i]);
     }
-    *why = st ? said(st, d) : NULL;
+    *why = st ? kl_search_said(st, d) : NULL;
     if (!st)
         kiln_diags_free(d);
     free(k);
@@ -455,8 +297,8 @@ static void compile(struct kl_search *s)
 {
     size_t threads = kiln_context_threads(s->src->dev->s.ctx), n = 0;
     struct batch batch[MOST_THREADS] = {{0}};
-    threads = s->src->dev->cuda ? 4 : threads;
     threads = threads > MOST_THREADS ? MOST_THREADS : threads ? threads : 1;
+    threads = s->src->dev->cuda && threads > MOST_OF_DRIVER ? MOST_OF_DRIVER : threads;
     for (size_t t = 0; t < threads; t++)
         batch[t] = (struct batch){.s = s, .which = kl_xalloc((s->n + 1) * sizeof(size_t))};
     for (size_t i = 1; i < s->n; i++)
@@ -464,6 +306,8 @@ static void compile(struct kl_search *s)
             struct batch *b = &batch[n++ % threads];
             b->which[b->n++] = i;
         }
+    s->code_n += n;
+    s->code_threads = threads < n ? threads : n;
     for (size_t t = 0; t < threads; t++) {
         batch[t].started = t + 1 < threads && batch[t].n &&
                            pthread_create(&batch[t].thread, NULL, run_batch, &batch[t]) == 0;
@@ -477,7 +321,7 @@ static void compile(struct kl_search *s)
     }
     for (size_t i = 1; i < s->n; i++)
         if (s->c[i].fate == KL_FATE_failed && !s->c[i].done)
-            end(s, &s->c[i], KL_FATE_failed, s->c[i].why);
+            kl_search_end(s, &s->c[i], KL_FATE_failed, s->c[i].why);
 }
 
 /* ---- results ---- */
@@ -491,7 +335,7 @@ static bool only_knobs(const struct kl_search *s, const struct kl_candidate *c)
 }
 
 /* Once over restored and poisoned arrays, against what the default computed. */
-static bool verify(struct kl_search *s, struct kl_candidate *c)
+static bool same_result(struct kl_search *s, struct kl_candidate *c)
 {
     const struct kl_tol tol = {KL_TOL_DEFAULT, 0};
     struct kl_msg m = {0};
@@ -499,20 +343,52 @@ static bool verify(struct kl_search *s, struct kl_candidate *c)
     struct kl_bset *b = &c->s.sets;
     if (!kl_bset_restore(b, 0, &m) || !kl_bset_poison(b, 0, 0x54, &m) ||
         !kl_bset_launch(b, 0, &t, &m))
-        return end(s, c, KL_FATE_broken, kl_xprintf("%s", m.text));
+        return kl_search_end(s, c, KL_FATE_broken, kl_xprintf("%s", m.text));
     if (!kl_bset_check_all(b, 0, &tol, &c->same_bits, &m))
-        return end(s, c, m.rc == KL_RC_FINDINGS ? KL_FATE_wrong : KL_FATE_broken,
+        return kl_search_end(s, c, m.rc == KL_RC_FINDINGS ? KL_FATE_wrong : KL_FATE_broken,
                    kl_xprintf("%s", m.text));
     if (!c->same_bits && only_knobs(s, c) && !c->info.approximate && !s->base.row.note)
-        return end(s, c, KL_FATE_wrong,
+        return kl_search_end(s, c, KL_FATE_wrong,
                    kl_xprintf("warps and clusters must not change bits, and here they do"));
     return true;
+}
+
+static bool verify(struct kl_search *s, struct kl_candidate *c)
+{
+    char *text = kl_search_text(s, c);
+    kl_guard_begin(s->guard, kl_xprintf("kernel %s with %s", kiln_kernel_name(s->src->k), text));
+    bool ok = same_result(s, c);
+    kl_guard_end(s->guard);
+    free(text);
+    return ok;
+}
+
+/* A launch that failed may have taken the device with it: then nothing can be said of the others. */
+static bool still_works(struct kl_search *s, const struct kl_candidate *c)
+{
+    struct kl_msg m;
+    double t;
+    kiln_diags *d = NULL;
+    if (!s->src->dev->cuda || c->fate != KL_FATE_broken)
+        return true;
+    bool ok = kl_bset_launch(&s->c[0].s.sets, 0, &t, &m) &&
+              kiln_sync(s->src->dev->s.ctx, &d) == KILN_OK;
+    kiln_diags_free(d);
+    if (!ok) {
+        char *text = kl_search_text(s, c);
+        s->rc = kl_fail(KL_RC_FINDINGS,
+                        "kernel %s with %s took the device with it: %s; leave these values out with "
+                        "-D NAME=LIST",
+                        kiln_kernel_name(s->src->k), text, c->why);
+        free(text);
+    }
+    return ok;
 }
 
 static void take_arrays(struct kl_search *s, struct kl_candidate *c)
 {
     const struct kl_bset *b = &s->base.sets;
-    c->arg = with_constants(s, b->arg, s->base.args.n, b->n, c->v);
+    c->arg = kl_search_args(s, b->arg, s->base.args.n, b->n, c->v);
     c->s = (struct kl_subject){.dev = s->base.dev,
                                .src = s->src,
                                .sets = *b,
@@ -537,12 +413,12 @@ static void check(struct kl_search *s)
         if (!now)
             continue;
         if (c->info.device != first->device)
-            end(s, c, KL_FATE_failed, kl_xprintf("it would be interpreted"));
+            kl_search_end(s, c, KL_FATE_failed, kl_xprintf("it would be interpreted"));
         else if (c->info.local_bytes > first->local_bytes)
-            end(s, c, KL_FATE_spills,
+            kl_search_end(s, c, KL_FATE_spills,
                 kl_xprintf("%u bytes a thread are kept in memory", c->info.local_bytes));
-        else
-            verify(s, c);
+        else if (!verify(s, c) && !still_works(s, c))
+            return;
     }
 }
 
@@ -577,10 +453,12 @@ int kl_search_prepare(struct kl_search *s)
     take_arrays(s, &c[0]);
     c[0].info = s->base.row.info;
     c[0].done = true;
+    double start = kl_bench_now(NULL);
     do
         check(s);
-    while (revive(s));
-    return 0;
+    while (!s->rc && revive(s));
+    s->code_s = kl_bench_now(NULL) - start;
+    return s->rc;
 }
 
 /* ---- times ---- */
@@ -608,7 +486,7 @@ void kl_search_measure(struct kl_search *s, double budget_s)
                                .clock = kl_subject_clock,
                                .any_clock = !cuda};
         if (!kl_subject_take(&c->of, 1, ms, &m)) { /* it is not even warm */
-            end(s, c, KL_FATE_broken, kl_xprintf("%s", m.text));
+            kl_search_end(s, c, KL_FATE_broken, kl_xprintf("%s", m.text));
             continue;
         }
         c->s.nhost = 0;

@@ -12,7 +12,7 @@ kernel grow(i64 n, f32 x[n], constexpr i64 B = 256, constexpr i64 BAD = 0) grid(
 }
 K
 export LD_LIBRARY_PATH=$fake
-hide() { sed -E 's/(after|in) [0-9]+ rounds?/\1 # rounds/; s/rounds, [0-9.]+ s/rounds, # s/; s/; the time was up.*//'; }
+hide() { sed -E 's/pruned in [^;]*; ([0-9]+) compiled and checked in .*/pruned, \1 compiled/; s/(after|in) [0-9]+ rounds?/\1 # rounds/; s/rounds, [0-9.]+ s/rounds, # s/; s/; the time was up.*//'; }
 "$KILN" tune k.kiln x=3000:f32 --device cuda --budget 0.5 -v 2>&1 | hide
 sed -E 's/source .*/source HASH/' k.kiln.tune
 echo "== what takes it"

@@ -35,7 +35,7 @@ kernel plain(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 256) grid(cdiv(n
 K
 hide() {
     sed -E 's/cpu x86-64-v[0-9]/cpu LEVEL/; s/^( +)[0-9.]+ (ns|us|ms|s)\>/\1# u/; s/ +[0-9.]+ (ns|us|ms|s)\>/ # u/g
-        s/in [0-9]+ rounds?/in # rounds/; s/after [0-9]+ rounds?/after # rounds/; s/; the time was up.*//
+        s/pruned in [^;]*; ([0-9]+) compiled and checked in .*/pruned, \1 compiled/; s/in [0-9]+ rounds?/in # rounds/; s/after [0-9]+ rounds?/after # rounds/; s/; the time was up.*//
         s/source [0-9a-f]{16}/source HASH/; s/ms     [0-9.e-]+ default [0-9.e-]+/ms     # default #/
         /^  (default|tuned) /d; s/(use    ).*/\1.../'
 }
