@@ -8,7 +8,8 @@
 #
 # Environment: O (build folder), DEVICE (a number, or a device of kiln), BUDGET (seconds to measure for
 # each search, default 2), SECONDS_LEFT (for all of it, default 190), ONLY (some of the names of the
-# cases), CASES (another file), MORE (options for all searches).
+# cases), CASES (another file), MORE (options for all searches), KEPT (the files beside whose entries those
+# found are put, default kernels).
 set -u
 OUT=${1:-tune-gpu}
 O=${O:-build}
@@ -17,6 +18,7 @@ case $DEVICE in [0-9]*) DEVICE=cuda:$DEVICE ;; esac
 KILN=${KILN:-$O/kiln}
 CASES=${CASES:-bench/gpu/tune_cases.txt}
 SECONDS_LEFT=${SECONDS_LEFT:-190}
+KEPT=${KEPT:-kernels}
 began=$(date +%s)
 mkdir -p "$OUT/kernels" || exit 1
 failed=0
@@ -64,7 +66,7 @@ search() {
     [ "$now" -gt 3 ] || { printf '%-20s %-5s no time was left\n' "$name" "$2"; return 0; }
     [ "$now" -lt 60 ] || now=60
     to=$OUT/kernels/$file.tune
-    [ -e "$to" ] || [ ! -e "kernels/$file.tune" ] || cp "kernels/$file.tune" "$to"
+    [ -e "$to" ] || [ ! -e "$KEPT/$file.tune" ] || cp "$KEPT/$file.tune" "$to"
     more=${MORE:-}
     [ "$3" = - ] || more="$more --above $3"
     t=$(date +%s)

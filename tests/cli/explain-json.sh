@@ -19,9 +19,9 @@ done
 k=$SRC/kernels
 {
     "$KILN" explain k.kiln x=1000:f32 --gpu H200 --format json --registers $PWD/tool --measure sim
-    "$KILN" explain $k/transpose.kiln:transpose x=128x128:f32 --format json --registers none
+    "$KILN" explain $k/transpose.kiln:transpose x=128x128:f32 --format json --registers none --no-tune
     "$KILN" explain $k/matmul.kiln:matmul a=64x64:bf16 b=64x64:bf16 --format json --registers none --no-tune
-    "$KILN" explain $k/histogram.kiln x=1000:i32 --format json --registers none 2>/dev/null
+    "$KILN" explain $k/histogram.kiln x=1000:i32 --format json --registers none --no-tune 2>/dev/null
 } | sed '/"instructions": {/,/}/d' | sed -n 's/^ *"\([a-z0-9_]*\)":.*/\1/p' | sort -u >keys
 echo "keys that docs/explain.md lacks:"
 while read -r key; do

@@ -10,8 +10,8 @@ gone      f32      - kernels/add.kiln:gone x=5000:{T}
 left      f32      - kernels/add.kiln:add x=5000:{T} y=5000:{T}
 C
 cd "$SRC" || exit 1
-ONLY="add/small gone" CASES=$out/../cases KILN=$KILN BUDGET=0.05 LD_LIBRARY_PATH=$fake FAKECUDA_NAME="NVIDIA H200" \
-    sh bench/gpu/tune.sh "$out" | sed -E "s,$out,OUT,; s/ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+  1/  # # # #  1/; s/^[0-9]+ s;/# s;/; s/[*] /  /"
+ONLY="add/small gone" KEPT=$out.none CASES=$out/../cases KILN=$KILN BUDGET=0.05 LD_LIBRARY_PATH=$fake FAKECUDA_NAME="NVIDIA H200" \
+    sh bench/gpu/tune.sh "$out" | sed -E "s,$out,OUT,; s/([0-9])[*]? +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+  1/\1 # # # #  1/; s/^[0-9]+ s;/# s;/"
 (cd "$out" && find . -type f | LC_ALL=C sort)
 sed -E '/source/d; s/(ms    ).*/\1.../' "$out/kernels/add.kiln.tune"
 echo "== no time"
