@@ -7,7 +7,7 @@
 #     table.txt                default and tuned time, their ratio, and what became of the candidates
 #
 # Environment: O (build folder), DEVICE (a number, or a device of kiln), BUDGET (seconds to measure for
-# each search, default 2), SECONDS_LEFT (for all of it, default 190), ONLY (some of the names of the
+# each search, default 1), SECONDS_LEFT (for all of it, default 190), ONLY (some of the names of the
 # cases), CASES (another file), MORE (options for all searches), KEPT (the files beside whose entries those
 # found are put, default kernels).
 set -u
@@ -61,9 +61,9 @@ row() {
 # search NAME TYPE ABOVE WORDS
 search() {
     file=$(expr "$4" : 'kernels/\([a-z0-9_]*\.kiln\)') || return 0
-    name=$(echo "$1" | tr / -) at=$OUT/$(echo "$1" | tr / -).$2
+    label=$(echo "$1" | tr / -) at=$OUT/$(echo "$1" | tr / -).$2
     now=$(left)
-    [ "$now" -gt 3 ] || { printf '%-20s %-5s no time was left\n' "$name" "$2"; return 0; }
+    [ "$now" -gt 3 ] || { rest="$rest $1"; return 0; }
     [ "$now" -lt 60 ] || now=60
     to=$OUT/kernels/$file.tune
     [ -e "$to" ] || [ ! -e "$KEPT/$file.tune" ] || cp "$KEPT/$file.tune" "$to"
@@ -72,14 +72,14 @@ search() {
     t=$(date +%s)
     # shellcheck disable=SC2086 # words
     timeout "$now" "$KILN" tune $(echo "$4" | sed "s/{T}/$2/g") $more --device "$DEVICE" \
-        --budget "${BUDGET:-2}" -v -o "$to" >"$at.txt" 2>"$at.err" </dev/null
+        --budget "${BUDGET:-1}" -v -o "$to" >"$at.txt" 2>"$at.err" </dev/null
     rc=$?
     if [ $rc != 0 ]; then
         failed=1
-        printf '%-20s %-5s exit %d: %s\n' "$name" "$2" $rc "$(grep -m 1 error "$at.err" || echo 'too little time')"
+        printf '%-20s %-5s exit %d: %s\n' "$label" "$2" $rc "$(grep -m 1 error "$at.err" || echo 'too little time')"
         return 0
     fi
-    row "$name" "$2" $(($(date +%s) - t)) "$at.txt"
+    row "$label" "$2" $(($(date +%s) - t)) "$at.txt"
     grep warning "$at.err"
     return 0
 }
@@ -90,12 +90,15 @@ search() {
     echo "(*: the time was up before all was known well); then seconds: pruning, code and results, times, all"
     printf '%-20s %-5s %9s %9s %7s  %-30s %4s %4s %4s %5s %5s %5s %5s %5s  %s\n' case type default tuned ratio \
         setting cand prun comp timed prune code times all 'left out'
-    grep -v '^#' "$CASES" | while read -r name types above words; do
+    rest=
+    while read -r name types above words; do
         case " ${ONLY:-$name} " in *" $name "*) ;; *) continue ;; esac
+        case $name in '' | '#'*) continue ;; esac
         for type in $(echo "$types" | tr , ' '); do
             search "$name" "$type" "$above" "$words"
         done
-    done
+    done <"$CASES"
+    [ -z "$rest" ] || echo "no time was left; the rest: ONLY=\"$(echo "$rest" | tr ' ' '\n' | uniq | xargs)\" sh bench/gpu/tune.sh $OUT"
     echo "$(($(date +%s) - began)) s; entries: $(cat "$OUT"/kernels/*.tune 2>/dev/null | grep -c '^kernel '), of which" \
         "$(cat "$OUT"/kernels/*.tune 2>/dev/null | grep -c 'use    default') keep the default"
     echo "to keep them: cp $OUT/kernels/*.tune kernels/ && make && build/tests/api/test_tune"
@@ -107,6 +110,7 @@ shown=$!
 wait $pid
 sleep 1
 kill $shown 2>/dev/null
-mv "$OUT/table.tmp" "$OUT/table.txt"
-grep -qE ' exit [0-9]+: | failed: see ' "$OUT/table.txt" && failed=1
+cat "$OUT/table.tmp" >>"$OUT/table.txt"
+grep -qE ' exit [0-9]+: | failed: see ' "$OUT/table.tmp" && failed=1
+rm "$OUT/table.tmp"
 exit $failed

@@ -15,7 +15,7 @@ ONLY="add/small gone" KEPT=$out.none CASES=$out/../cases KILN=$KILN BUDGET=0.05 
 (cd "$out" && find . -type f | LC_ALL=C sort)
 sed -E '/source/d; s/(ms    ).*/\1.../' "$out/kernels/add.kiln.tune"
 echo "== no time"
-CASES=$out/../cases KILN=$KILN SECONDS_LEFT=1 LD_LIBRARY_PATH=$fake sh bench/gpu/tune.sh "$out.2" | sed -n '/no time/p'
+CASES=$out/../cases KILN=$KILN SECONDS_LEFT=1 LD_LIBRARY_PATH=$fake sh bench/gpu/tune.sh "$out.2" | sed -nE "s,$out,OUT,; /no time/p"
 echo "== cases whose kernel has nothing to tune"
 grep -v '^#' bench/gpu/tune_cases.txt | while read -r name types above words; do
     at=${words%% *}
