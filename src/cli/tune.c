@@ -122,6 +122,16 @@ static void show_winner(const struct kl_search *s)
     warn_wrong(s);
 }
 
+static void show_step(const struct tune *t, const char *what, size_t n)
+{
+    if (!t->b.tty)
+        return;
+    fprintf(stderr, "\r\033[K");
+    if (n)
+        fprintf(stderr, "%s %zu candidates", what, n);
+    fflush(stderr);
+}
+
 static void show_round(void *user, size_t number, size_t rivals)
 {
     const struct tune *t = user;
@@ -138,7 +148,9 @@ static int search(struct tune *t, struct kl_search *s, const struct kl_point *po
     int rc = kl_search_open(s, point);
     if (rc)
         return rc;
+    show_step(t, "looking at", s->n);
     kl_search_prune(s);
+    show_step(t, "", 0);
     if (s->c[0].fate != KL_FATE_alive)
         return kl_fail(KL_RC_USAGE, "the default cannot be launched: %s",
                        s->c[0].why ? s->c[0].why : kl_fate_text[s->c[0].fate]);
@@ -156,14 +168,15 @@ static int search(struct tune *t, struct kl_search *s, const struct kl_point *po
         show_winner(s);
         return 0;
     }
+    show_step(t, "compiling and checking", s->count[KL_FATE_alive]);
     rc = kl_search_prepare(s);
+    show_step(t, "", 0);
     if (rc)
         return rc;
     s->halving.round = show_round;
     s->halving.user = t;
     kl_search_measure(s, t->budget);
-    if (t->b.tty)
-        fputs("\r\033[K", stderr);
+    show_step(t, "", 0);
     if (s->why.text[0])
         return kl_fail(s->why.rc, "the default: %s", s->why.text);
     show_fates(s, "");
