@@ -279,7 +279,7 @@ static void chosen_by_nn(void **state)
     const int64_t shape[4] = {1, 1, 64, 16};
     kiln_tensor t[4] = {{.data = o}, {.data = q}, {.data = k}, {.data = v}};
     kiln_options opt = KILN_OPTIONS_INIT;
-    kiln_context *ctx;
+    kiln_context *ctx = NULL;
     kiln_module *m;
     kiln_nn *nn;
     uint64_t n = 0;
