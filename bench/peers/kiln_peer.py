@@ -178,7 +178,8 @@ class Server:
         if q["do"] == "case":
             return self.case(q)
         if q["do"] == "result":
-            return {"files": self.impl[q["implementation"]].result()}
+            i = self.impl[q["implementation"]]
+            return {"files": i.result(), "copies": i.n, "flush": i.flush}
         return {"ms": self.impl[q["implementation"]].time(q["cold"], q["n"])}
 
 

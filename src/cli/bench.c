@@ -171,17 +171,22 @@ int kl_bench_sources(struct kl_bench *b)
 static int open_peers(struct kl_bench *b)
 {
     struct kl_msg m;
+    struct kl_number v;
+    const char *limit = getenv("KILN_PEER_TIMEOUT");
+    double answer_s = KL_PEER_ANSWER(b->loop.rule.most_s);
+    if (limit && *limit) {
+        if (!kl_number_parse(limit, strlen(limit), &v) || !(v.f >= 0.1 && v.f <= 1e5))
+            return kl_fail(KL_RC_USAGE,
+                           "KILN_PEER_TIMEOUT=%s: it must be a number of seconds from 0.1 to 100000",
+                           limit);
+        answer_s = v.f;
+    }
     for (size_t i = 0; i < b->o->nopt; i++)
         if (b->o->opt[i].id == KL_OPT_peer) {
             b->peer = kl_xgrow(b->peer, sizeof *b->peer, b->npeer);
             if (!kl_peer_open(&b->peer[b->npeer++], b->o->opt[i].val, &m))
                 return kl_fail(m.rc, "%s", m.text);
-            b->peer[b->npeer - 1].answer_s = KL_PEER_ANSWER(b->loop.rule.most_s);
-            if (b->pin && b->peer[b->npeer - 1].lib)
-                return kl_fail(KL_RC_USAGE,
-                               "--pin and --peer %s: the threads of a library would "
-                               "all stay on the core of the first one",
-                               b->o->opt[i].val);
+            b->peer[b->npeer - 1].answer_s = answer_s;
         }
     return 0;
 }

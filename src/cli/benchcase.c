@@ -163,14 +163,15 @@ static int make_kernels(struct kl_bench *b, const struct kl_point *point)
     return 0;
 }
 
-static void left_out(struct kl_bench *b, struct kl_source *src, const struct kl_point *point,
+static void left_out(struct kl_bench *b, size_t of, const struct kl_point *point,
                      const struct kl_peer *p, const struct kl_msg *why)
 {
-    struct kl_subject *s = add_subject(b, src, point, NULL);
+    struct kl_subject *s = add_subject(b, b->subject[of].src, point, NULL);
     s->row.peer = true;
     s->row.failed = s->row.broken = why->rc == KL_RC_ENV;
     s->row.skipped = !s->row.failed;
     s->row.kernel = kl_xprintf("%s", p->name ? p->name : p->path);
+    s->row.shape = kl_xprintf("%s", b->subject[of].row.shape);
     s->row.note = kl_xprintf("%s", why->text);
 }
 
@@ -187,15 +188,15 @@ static void one_peer(struct kl_bench *b, size_t of, const struct kl_point *point
     s->row.kernel = kl_xprintf("%s", run->name);
     s->row.shape = kl_xprintf("%s", k->row.shape);
     s->row.bytes = k->row.bytes;
-    s->row.copies = k->row.copies;
-    s->row.cold_by = run->fn ? k->row.cold_by : "peer";
-    s->flush = k->flush;
-    s->sets.n = k->sets.n; /* only the number: the arrays are the peer's */
-    if (kl_peer_check(s->peer, &k->args, &error, &m)) {
+    bool ok = kl_peer_check(s->peer, &k->args, &error, &m);
+    s->row.copies = s->peer->copies;
+    s->row.cold_by = s->peer->flush ? "flush" : s->peer->copies ? "copies" : "peer";
+    if (ok) {
         s->row.check = kl_xprintf("the kernel's result but for %.1e of its RMS", error);
         return;
     }
-    s->row.failed = true;
+    s->row.skipped = m.rc == KL_RC_OK;
+    s->row.failed = !s->row.skipped;
     s->row.broken = m.rc == KL_RC_ENV;
     s->row.note = kl_xprintf("%s", m.text);
 }
@@ -213,15 +214,15 @@ static void make_peers(struct kl_bench *b, const struct kl_point *point)
             size_t n = 0;
             if (kl_peer_hello(&b->peer[i], &b->dev[d], &m))
                 n = kl_peer_case(&b->peer[i], &b->dev[d], &b->subject[of].args,
-                                 b->subject[of].src->s.path, b->subject[of].sets.n, run, &m);
+                                 b->subject[of].src->s.path, run, &m);
             if (!n)
-                left_out(b, b->subject[of].src, point, &b->peer[i], &m);
+                left_out(b, of, point, &b->peer[i], &m);
             for (size_t k = 0; k < n; k++)
                 one_peer(b, of, point, &run[k]);
         }
     }
-    for (size_t i = 0; i < b->nsubject && b->npeer; i++)
-        b->subject[i].pause_s = b->subject[i].dev->cuda ? 0 : 0.06; /* threads of OpenMP spin */
+    for (size_t i = 0; i < b->nsubject && b->npeer; i++) /* threads of OpenMP spin */
+        b->subject[i].pause_s = b->subject[i].dev->kind == KILN_DEVICE_CPU ? 0.06 : 0;
 }
 
 /* ---- measuring a case ---- */
@@ -243,7 +244,7 @@ static void show_progress(void *user, const struct kl_lane *l, double error)
 static size_t burst_of(const struct kl_subject *s, bool warm)
 {
     size_t n = s->dev->cuda ? KL_BURST : s->pause_s > 0 ? 6 : 4;
-    if (!s->peer && s->sets.updates && !warm && !s->flush && n > s->sets.n)
+    if (!s->peer && s->sets.updates && !warm && !s->turn.flush && n > s->sets.n)
         n = s->sets.n; /* each copy is restored once a burst */
     return n;
 }
@@ -269,7 +270,7 @@ static void measure(struct kl_bench *b)
                                        .any_clock = !s->dev->cuda};
             if (!kl_subject_take(&of[n], lane[n].burst < 2 ? 1 : 2, ms, &lane[n].why))
                 lane[n].stop = KL_STOP_FAILED; /* it is not even warm */
-            s->nhost = 0;
+            s->turn.nhost = 0;
             n++;
         }
     all = n; /* behind them the ceilings, so that these see the same machine */
@@ -327,9 +328,9 @@ static void rates(struct kl_subject *s)
     r->read_gbs = s->dev->ceiling[1].gbs;
     r->of_copy = r->copy_gbs > 0 ? r->gbs / r->copy_gbs : 0;
     r->of_read = r->read_gbs > 0 ? r->gbs / r->read_gbs : 0;
-    if (s->dev->cuda && s->nhost && (!s->peer || s->peer->fn)) {
-        kl_stats_sort(s->host_s, s->nhost);
-        r->launch_ns = kl_stats_median(s->host_s, s->nhost) * 1e9;
+    if (s->dev->cuda && s->turn.nhost) {
+        kl_stats_sort(s->turn.host_s, s->turn.nhost);
+        r->launch_ns = kl_stats_median(s->turn.host_s, s->turn.nhost) * 1e9;
     }
 }
 

@@ -1,19 +1,10 @@
-/* benchrun.c - a subject: its arrays, its samples.
- *
- * GPU: the device is kept busy while a burst of launches is queued, each between two events,
- * so that the host's part does not show; that part is taken beside it by the host's clock.
- * CPU: the clock stands around each launch.  Cold: the copies of the arrays are used in turn,
- * or the cache is flushed before each launch, outside the events.  Warm: one copy again and
- * again, after a launch that does not count.  What a kernel updates in place is restored
- * before each launch of its copy. */
+/* benchrun.c - a subject: its arrays, its samples. */
 #include "cli/benchrun.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { HOST_MOST = 4096 };
 
 int kl_source_open(struct kl_source *s, struct kl_bdev *d, const char *spec)
 {
@@ -30,90 +21,19 @@ void kl_source_close(struct kl_source *s)
 
 /* ---- samples ---- */
 
-static bool launch(struct kl_subject *s, size_t copy, double *host_s, struct kl_msg *m)
+static bool launch(void *user, size_t copy, double *host_s, struct kl_msg *m)
 {
-    return s->peer ? kl_peer_launch(s->peer, copy, host_s, m)
-                   : kl_bset_launch(&s->sets, copy, host_s, m);
+    return kl_bset_launch(&((struct kl_subject *)user)->sets, copy, host_s, m);
 }
 
-static bool restore(struct kl_subject *s, size_t copy, struct kl_msg *m)
+static bool restore(void *user, size_t copy, struct kl_msg *m)
 {
-    return s->peer || kl_bset_restore(&s->sets, copy, m);
+    return kl_bset_restore(&((struct kl_subject *)user)->sets, copy, m);
 }
 
-static void note_host(struct kl_subject *s, double host_s)
+static size_t copies_of(const struct kl_subject *s)
 {
-    if (s->nhost == HOST_MOST)
-        return;
-    s->host_s = kl_xgrow(s->host_s, sizeof *s->host_s, s->nhost);
-    s->host_s[s->nhost++] = host_s;
-}
-
-static size_t copies_of(const struct kl_subject *s, bool warm)
-{
-    return warm || !s->sets.n ? 1 : s->sets.n;
-}
-
-static bool on_gpu(struct kl_subject *s, bool warm, size_t n, double *ms, struct kl_msg *m)
-{
-    struct kl_bdev *d = s->dev;
-    kiln_diags *diags = NULL;
-    kiln_status st = KILN_OK;
-    size_t copies = copies_of(s, warm), start = warm ? 0 : s->next;
-    bool flush = s->flush && !warm, ok = true;
-    double host = 0;
-    if (warm)
-        ok = restore(s, 0, m) && launch(s, 0, &host, m);
-    else if (!flush)
-        for (size_t i = 0; i < n && i < copies && ok; i++)
-            ok = restore(s, (start + i) % copies, m);
-    /* a launch and two events take the host less than this */
-    double each = s->nhost ? s->host_s[s->nhost / 2] * 1e3 : 0.01;
-    ok = ok && (flush || kl_bdev_busy(d, (double)n * (1.5 * each + 0.006), m));
-    for (size_t i = 0; i < n && ok && !st; i++) {
-        size_t c = (start + i) % copies;
-        if (flush || warm)
-            ok = restore(s, c, m);
-        if (flush)
-            ok = ok && kl_bdev_flush(d, m);
-        if (ok)
-            st = kiln_event_record(d->ev[2 * i], NULL, &diags);
-        ok = ok && (st || launch(s, c, &host, m));
-        if (ok && !st)
-            st = kiln_event_record(d->ev[2 * i + 1], NULL, &diags);
-        if (ok)
-            note_host(s, host);
-    }
-    if (ok && !st)
-        st = kiln_sync(d->s.ctx, &diags);
-    for (size_t i = 0; i < n && ok && !st; i++)
-        st = kiln_event_elapsed(d->ev[2 * i], d->ev[2 * i + 1], &ms[i], &diags);
-    if (!warm)
-        s->next = (start + n) % copies;
-    return ok && (!st || kl_bench_why(m, "events", st, diags));
-}
-
-static bool on_host(struct kl_subject *s, bool warm, size_t n, double *ms, struct kl_msg *m)
-{
-    size_t copies = copies_of(s, warm);
-    double t = 0;
-    bool ok = true;
-    if (!warm && !s->flush) /* the copies used first are out of the cache again at the end */
-        for (size_t i = 0; i < n && i < copies && ok; i++)
-            ok = restore(s, (s->next + i) % copies, m);
-    if (warm)
-        ok = restore(s, 0, m) && launch(s, 0, &t, m);
-    for (size_t i = 0; i < n && ok; i++) {
-        size_t c = warm ? 0 : s->next;
-        if (warm || s->flush)
-            ok = restore(s, c, m);
-        if (s->flush && !warm)
-            ok = ok && kl_bdev_flush(s->dev, m);
-        ok = ok && launch(s, c, &t, m);
-        ms[i] = t * 1e3;
-        s->next = warm ? s->next : (s->next + 1) % copies;
-    }
-    return ok;
+    return s->sets.n ? s->sets.n : 1;
 }
 
 static void rest(double seconds)
@@ -128,9 +48,14 @@ bool kl_subject_take(void *user, size_t n, double *ms, struct kl_msg *m)
     struct kl_lane_of *l = user;
     struct kl_subject *s = l->s;
     rest(s->pause_s);
-    if (s->peer && !s->peer->fn)
-        return kl_peer_time(s->peer, l->warm, n, ms, m);
-    return s->dev->cuda ? on_gpu(s, l->warm, n, ms, m) : on_host(s, l->warm, n, ms, m);
+    if (s->peer)
+        return kl_peer_time(s->peer, l->warm, n, ms, &s->turn, m);
+    s->turn.dev = s->dev;
+    s->turn.user = s; /* subjects of a search are copies of one */
+    s->turn.launch = launch;
+    s->turn.restore = restore;
+    s->turn.copies = copies_of(s);
+    return kl_take(&s->turn, l->warm, n, ms, m);
 }
 
 double kl_subject_clock(void *user)
@@ -409,9 +334,9 @@ bool kl_subject_make(struct kl_subject *s, struct kl_reference *ref, bool verify
     kiln_memory_info(s->dev->s.ctx, &left, NULL, NULL);
     while (copies > 2 && left && copies * bytes > left / 2)
         copies--; /* then the arrays are far larger than the cache anyway */
-    s->flush = copies == 0;
-    s->row.copies = s->flush ? 1 : copies;
-    s->row.cold_by = s->flush ? "flush" : "copies";
+    s->turn.flush = copies == 0;
+    s->row.copies = s->turn.flush ? 1 : copies;
+    s->row.cold_by = s->turn.flush ? "flush" : "copies";
     s->row.bytes = kl_args_traffic(&s->args);
     if (!specialize(s, &m) ||
         !kl_bset_make(&s->sets, s->dev, s->src->k, &s->args, s->row.copies, &m) ||
@@ -434,7 +359,7 @@ bool kl_subject_after(struct kl_subject *s, struct kl_msg *m)
     if (s->peer)
         return true;
     /* the first copy and the last one used; a copy that never ran would still be poisoned */
-    size_t copies = copies_of(s, false), last = (s->next + copies - 1) % copies;
+    size_t copies = copies_of(s), last = (s->turn.next + copies - 1) % copies;
     return (s->row.has[1] && !s->row.has[0]) ? kl_bset_check(&s->sets, 0, &tol, &same, m)
                                              : kl_bset_check(&s->sets, last, &tol, &same, m);
 }
@@ -451,5 +376,5 @@ void kl_subject_free(struct kl_subject *s)
     for (size_t i = 0; i < s->as.n; i++)
         free((char *)s->as.v[i].value);
     kl_assigns_free(&s->as);
-    free(s->host_s);
+    free(s->turn.host_s);
 }

@@ -2,6 +2,7 @@
 #ifndef KL_BENCHRUN_H
 #define KL_BENCHRUN_H
 
+#include "cli/benchtake.h"
 #include "cli/peer.h"
 
 /* A source on a device, for all cases. */
@@ -27,15 +28,12 @@ struct kl_subject {
     struct kl_args args;
     bool have_args;
     struct kl_bset sets;
-    bool flush;              /* the cache is flushed before each cold launch */
+    struct kl_taker turn;    /* of a peer: only what its launches take the host */
     struct kl_peerrun *peer; /* NULL: the kernel */
     double pause_s;
     double once_s; /* a launch, by the host's clock */
-    double *host_s;
-    size_t nhost;
-    size_t next;  /* copy */
-    int rc;       /* of what failed */
-    size_t given; /* of as: by the command line */
+    int rc;        /* of what failed */
+    size_t given;  /* of as: by the command line */
     struct kl_row row;
 };
 /* Arguments, arrays on the device, the first launch, the check.  false: row.note says why. */

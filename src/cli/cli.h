@@ -121,6 +121,8 @@ bool kl_outfile_commit(struct kl_outfile *f, struct kl_msg *m);
 void kl_outfile_drop(struct kl_outfile *f);
 /* Ends the peers that run and removes their arrays.  Async-signal-safe. */
 void kl_proc_abandon(void);
+/* `kiln --peer-host LIBRARY`: a peer that is a library answers kiln bench (peerhost.c). */
+int kl_peer_host(const char *path);
 void kl_outfile_signals(void); /* remove temporary files when a signal ends the process */
 
 /* ---- a context and a source (session.c) ---- */

@@ -199,6 +199,8 @@ static int dispatch(struct kl_opts *o)
         printf("kiln %u.%u.%u\n", v / 10000, v / 100 % 100, v % 100);
         return 0;
     }
+    if (strcmp(first, "--peer-host") == 0 && o->argc == 3) /* for `kiln bench` alone */
+        return kl_peer_host(o->argv[2]);
     for (unsigned i = 0; i < kl_ncmds; i++) {
         names[i] = kl_cmds[i].name;
         if (strcmp(first, names[i]) == 0)

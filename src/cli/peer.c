@@ -1,10 +1,9 @@
 /* peer.c - peers of a benchmark: what they do of a case, their results, their times.
  *
- * A shared library gets copies of the arrays as a kernel does, and Kiln's clock or events stand
- * around each run.  A program gets files and takes times itself. */
+ * The arrays of a case go to a peer as files.  A process that breaks down is started again for what
+ * comes after, until it has done so KL_PEER_DEATHS times. */
 #include "cli/peer.h"
 
-#include <dlfcn.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ struct kl_tol kl_peer_tol(enum kl_elem e)
     return (struct kl_tol){KL_TOL_EXACT, 0};
 }
 
-/* ---- opening ---- */
+/* ---- the process ---- */
 
 bool kl_peer_open(struct kl_peer *p, const char *path, struct kl_msg *m)
 {
@@ -38,55 +37,101 @@ bool kl_peer_open(struct kl_peer *p, const char *path, struct kl_msg *m)
         fclose(f);
     if (!read)
         return kl_msg(m, KL_RC_USAGE, "--peer %s: cannot read it", path);
-    if (memcmp(magic, "\177ELF", 4) != 0 || !dot || strncmp(dot, ".so", 3) != 0) {
-        if (access(p->path, X_OK))
-            return kl_msg(m, KL_RC_USAGE,
-                          "--peer %s: it is neither a shared library nor may it "
-                          "be executed (chmod +x)",
-                          path);
-        return true;
-    }
-    p->lib = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
-    if (!p->lib)
-        return kl_msg(m, KL_RC_ENV, "--peer %s: %s", path, dlerror());
-    void *get = dlsym(p->lib, "kiln_peer_get");
-    memcpy(&p->get, &get, sizeof get);
-    if (!get || !p->get(KILN_PEER_ABI, 0))
-        return kl_msg(m, KL_RC_USAGE, "--peer %s: %s", path,
-                      get ? "it was made for another version of kiln_peer.h"
-                          : "it has no function kiln_peer_get (kiln_peer.h)");
-    p->name = kl_xstrndup(p->get(KILN_PEER_ABI, 0)->name, strlen(p->get(KILN_PEER_ABI, 0)->name));
+    p->library = memcmp(magic, "\177ELF", 4) == 0 && dot && strncmp(dot, ".so", 3) == 0;
+    if (!p->library && access(p->path, X_OK))
+        return kl_msg(m, KL_RC_USAGE,
+                      "--peer %s: it is neither a shared library nor may it be executed (chmod +x)",
+                      path);
     return true;
+}
+
+static char *copy_text(const char *s)
+{
+    return s ? kl_xstrndup(s, strlen(s)) : NULL;
+}
+
+/* One line of what a peer says, which a terminal shall not obey. */
+static char *line_of(const char *s)
+{
+    char *line = kl_xstrndup(s, strcspn(s, "\n"));
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
+    return line;
+}
+
+static bool skips(const char *said, struct kl_msg *why)
+{
+    char *line = line_of(said);
+    kl_msg(why, KL_RC_OK, "%s", line);
+    free(line);
+    return false;
 }
 
 static void give_up(struct kl_peer *p, const struct kl_msg *m)
 {
-    kl_proc_end(&p->proc);
-    p->proc.pid = -1;
+    p->proc.gone = true;
+    kl_proc_stop(&p->proc);
     if (!p->broken)
-        p->broken = kl_xstrndup(m->text, strlen(m->text));
+        p->broken = copy_text(m->text);
+}
+
+/* Its process is over; what comes next starts another one, unless that happens again and again. */
+static void died(struct kl_peer *p, const struct kl_msg *m)
+{
+    p->proc.gone = true;
+    kl_proc_stop(&p->proc);
+    if (++p->deaths >= KL_PEER_DEATHS && !p->broken)
+        p->broken = kl_xprintf("it has broken down %d times and is not asked any more; at last: %s",
+                               p->deaths, m->text);
+}
+
+static json_t *start(struct kl_peer *p, struct kl_msg *m)
+{
+    const char *const library[] = {"/proc/self/exe", "--peer-host", p->path, NULL};
+    const char *const program[] = {p->path, NULL};
+    p->proc.answer_s = p->answer_s;
+    if (!kl_proc_start(&p->proc, p->library ? library : program, p->threads, m))
+        return NULL;
+    return kl_proc_ask(&p->proc,
+                       json_pack("{s:s, s:s, s:i}", "do", "hello", "protocol", "kiln.peer/1",
+                                 "threads", (int)p->threads),
+                       m);
+}
+
+/* A process that may be asked; one that broke down is started anew with the present case. */
+static bool ready(struct kl_peer *p, struct kl_msg *m)
+{
+    if (p->broken)
+        return kl_msg(m, KL_RC_ENV, "%s", p->broken);
+    if (p->proc.pid)
+        return true;
+    json_t *hello = start(p, m), *answer = NULL;
+    if (hello && p->question)
+        answer = kl_proc_ask(&p->proc, json_incref(p->question), m);
+    bool ok = hello && (!p->question || answer);
+    json_decref(hello);
+    json_decref(answer);
+    if (!ok)
+        give_up(p, m);
+    return ok;
 }
 
 bool kl_peer_hello(struct kl_peer *p, const struct kl_bdev *d, struct kl_msg *m)
 {
-    if (p->lib || p->broken || p->proc.pid)
+    p->threads = kiln_context_threads(d->s.ctx);
+    if (p->broken)
+        return kl_msg(m, KL_RC_ENV, "%s", p->broken);
+    if (p->name)
         return true;
-    uint32_t threads = kiln_context_threads(d->s.ctx);
-    json_t *a = NULL;
-    bool started = kl_proc_start(&p->proc, p->path, threads, m);
-    p->proc.answer_s = p->answer_s;
-    if (started)
-        a = kl_proc_ask(&p->proc,
-                        json_pack("{s:s, s:s, s:i}", "do", "hello", "protocol", "kiln.peer/1",
-                                  "threads", (int)threads),
-                        m);
+    json_t *a = start(p, m);
     const char *name = json_string_value(json_object_get(a, "name"));
     const char *version = json_string_value(json_object_get(a, "version"));
     if (a && !name)
         kl_msg(m, KL_RC_ENV, "it does not say its name");
     if (name) {
-        p->name = kl_xstrndup(name, strlen(name));
-        p->version = kl_xstrndup(version ? version : "", version ? strlen(version) : 0);
+        p->name = line_of(name);
+        p->version = line_of(version ? version : "");
     } else {
         give_up(p, m);
     }
@@ -97,8 +142,7 @@ bool kl_peer_hello(struct kl_peer *p, const struct kl_bdev *d, struct kl_msg *m)
 void kl_peer_close(struct kl_peer *p)
 {
     kl_proc_end(&p->proc);
-    if (p->lib)
-        dlclose(p->lib);
+    json_decref(p->question);
     free(p->path);
     free(p->name);
     free(p->version);
@@ -124,72 +168,6 @@ static kl_tool_param *resolve(const struct kl_args *a, size_t *n)
 static bool is_scalar(const kl_tool_param *p)
 {
     return p->kind == KILN_PARAM_SCALAR || p->kind == KILN_PARAM_CONST;
-}
-
-static void *prepare_copy(struct kl_peerrun *r, struct kl_bdev *d, const struct kl_args *args,
-                          const char *file, size_t copy, struct kl_msg *why)
-{
-    size_t nparam;
-    char text[300] = "it does not do this case";
-    kl_tool_param *p = resolve(args, &nparam);
-    kiln_peer_array *arr = kl_xalloc((args->n + 1) * sizeof *arr);
-    kiln_peer_scalar *scalar = kl_xalloc((nparam + 1) * sizeof *scalar);
-    kiln_peer_case c = {.size = sizeof c,
-                        .file = file,
-                        .kernel = kiln_kernel_name(args->k),
-                        .device = d->cuda ? KILN_DEVICE_CUDA : KILN_DEVICE_CPU,
-                        .device_index = d->watch.index,
-                        .threads = kiln_context_threads(d->s.ctx),
-                        .array = arr,
-                        .scalar = scalar};
-    for (size_t i = 0; i < args->n; i++) {
-        const struct kl_arr *a =
-            args->arg[i].kind == KILN_ARG_TENSOR ? kl_args_find(args, args->arg[i].name) : NULL;
-        if (a)
-            arr[c.narray++] =
-                (kiln_peer_array){.name = a->p->name,
-                                  .data = r->sets.arg[copy * args->n + i].u.tensor.data,
-                                  .dtype = (kiln_dtype)a->elem,
-                                  .ndim = a->ndim,
-                                  .shape = a->shape,
-                                  .strides = a->stride,
-                                  .reads = a->p->reads,
-                                  .writes = a->p->writes};
-    }
-    for (size_t i = 0; i < nparam; i++)
-        if (is_scalar(&p[i]))
-            scalar[c.nscalar++] =
-                (kiln_peer_scalar){p[i].name, p[i].is_float ? p[i].fval : (double)p[i].ival};
-    void *state = r->fn->prepare(&c, text, sizeof text);
-    if (!state)
-        kl_msg(why, KL_RC_OK, "%s", text);
-    free(arr);
-    free(scalar);
-    free(p);
-    return state; // cppcheck-suppress returnDanglingLifetime ; a peer may not keep the case
-}
-
-static size_t library_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                           const char *file, size_t copies, struct kl_peerrun *out,
-                           struct kl_msg *why)
-{
-    size_t n = 0;
-    const kiln_peer *fn;
-    for (size_t i = 0; n < KL_PEER_IMPLS && (fn = p->get(KILN_PEER_ABI, i)); i++) {
-        struct kl_peerrun *r = &out[n];
-        *r = (struct kl_peerrun){
-            .peer = p, .impl = i, .fn = fn, .name = kl_xstrndup(fn->name, strlen(fn->name))};
-        bool ok = kl_bset_make(&r->sets, d, args->k, args, copies, why);
-        r->state = kl_xalloc((copies + 1) * sizeof *r->state);
-        for (size_t c = 0; c < copies && ok; c++)
-            ok = kl_bset_poison(&r->sets, c, 0xAB, why) &&
-                 (r->state[c] = prepare_copy(r, d, args, file, c, why));
-        if (ok)
-            n++;
-        else
-            kl_peer_drop(r);
-    }
-    return n;
 }
 
 static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
@@ -220,47 +198,56 @@ static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_ar
                                 param[i].is_float ? json_real(param[i].fval)
                                                   : json_integer(param[i].ival));
     free(param);
-    json_t *q = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o}", "do", "case",
+    json_t *q = json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:s, s:o, s:o}", "do", "case",
                           "file", file, "kernel", kiln_kernel_name(args->k), "device",
-                          d->cuda ? "cuda" : "cpu", "device_index", (int)d->watch.index, "threads",
-                          (int)kiln_context_threads(d->s.ctx), "cold_bytes",
-                          (json_int_t)d->cache_bytes * (d->cuda ? 2 : 4), "folder", p->proc.dir,
-                          "arrays", arrays, "scalars", scalars);
+                          d->cuda ? "cuda" : "cpu", "on", d->label, "device_index",
+                          (int)d->watch.index, "threads", (int)kiln_context_threads(d->s.ctx),
+                          "cold_bytes", (json_int_t)d->cache_bytes * (d->cuda ? 2 : 4), "folder",
+                          p->proc.dir, "arrays", arrays, "scalars", scalars);
     if (ok)
         return q;
     json_decref(q);
     return NULL;
 }
 
-static size_t program_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                           const char *file, struct kl_peerrun *out, struct kl_msg *why)
+static char *name_of(const struct kl_peer *p, const char *said)
+{
+    char *impl = line_of(said ? said : ""), *all = impl;
+    if (!*impl || strcmp(impl, p->name) == 0)
+        all = kl_xprintf("%s", p->name);
+    else if (!p->library)
+        all = kl_xprintf("%s %s", p->name, impl);
+    if (all != impl)
+        free(impl);
+    return all;
+}
+
+static size_t ask_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
+                       const char *file, struct kl_peerrun *out, struct kl_msg *why)
 {
     size_t n = 0;
-    json_t *q = describe(p, d, args, file, why), *a = q ? kl_proc_ask(&p->proc, q, why) : NULL;
-    if (!a) {
-        if (q)
-            give_up(p, why);
+    json_t *q = describe(p, d, args, file, why), *a = NULL;
+    if (!q)
         return 0;
-    }
+    a = kl_proc_ask(&p->proc, json_incref(q), why);
+    if (!a && p->proc.gone)
+        died(p, why);
+    else if (!a && p->proc.stale)
+        kl_proc_stop(&p->proc);
+    p->question = q;
     json_t *list = json_object_get(a, "implementations");
     const char *skip = json_string_value(json_object_get(a, "skip"));
-    for (; n < json_array_size(list) && n < KL_PEER_IMPLS; n++) {
-        const char *name = json_string_value(json_array_get(list, n));
-        bool same = !name || strcmp(name, p->name) == 0;
-        out[n] = (struct kl_peerrun){.peer = p,
-                                     .impl = n,
-                                     .name = same ? kl_xprintf("%s", p->name)
-                                                  : kl_xprintf("%s %s", p->name, name)};
-    }
-    if (!n)
-        kl_msg(why, KL_RC_OK, "%s", skip ? skip : "it does not do this case");
+    for (; n < json_array_size(list) && n < KL_PEER_IMPLS; n++)
+        out[n] = (struct kl_peerrun){
+            .peer = p, .impl = n, .name = name_of(p, json_string_value(json_array_get(list, n)))};
+    if (a && !n)
+        skips(skip ? skip : "it does not do this case", why);
     json_decref(a);
     return n;
 }
 
 size_t kl_peer_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                    const char *file, size_t copies, struct kl_peerrun out[KL_PEER_IMPLS],
-                    struct kl_msg *why)
+                    const char *file, struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why)
 {
     for (size_t i = 0; i < args->narr; i++)
         if (args->arr[i].alias ||
@@ -268,12 +255,30 @@ size_t kl_peer_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *
             kl_msg(why, KL_RC_OK, "%s is updated in place", args->arr[i].p->name);
             return 0;
         }
-    if (p->broken) {
-        kl_msg(why, KL_RC_OK, "%s", p->broken);
-        return 0;
+    json_decref(p->question); /* the last case: nobody goes back to it */
+    p->question = NULL;
+    return ready(p, why) ? ask_case(p, d, args, file, out, why) : 0;
+}
+
+/* A question about one implementation. */
+static json_t *ask(struct kl_peerrun *r, json_t *question, struct kl_msg *m)
+{
+    struct kl_peer *p = r->peer;
+    if (r->broken)
+        kl_msg(m, KL_RC_ENV, "%s", r->broken);
+    if (r->broken || !ready(p, m)) {
+        json_decref(question);
+        return NULL;
     }
-    return p->lib ? library_case(p, d, args, file, copies, out, why)
-                  : program_case(p, d, args, file, out, why);
+    json_t *a = kl_proc_ask(&p->proc, question, m);
+    if (!a && p->proc.gone) {
+        r->broken = copy_text(m->text);
+        died(p, m);
+    } else if (!a && p->proc.stale) {
+        r->broken = copy_text(m->text);
+        kl_proc_stop(&p->proc);
+    }
+    return a;
 }
 
 /* ---- results ---- */
@@ -293,40 +298,17 @@ static bool compare(const struct kl_arr *got, const struct kl_arr *ref, double *
            kl_msg(m, KL_RC_FINDINGS, "%s differs from the kernel's: %s", ref->p->name, text);
 }
 
-static bool library_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
-                          struct kl_msg *m)
+bool kl_peer_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
+                   struct kl_msg *m)
 {
-    kiln_diags *d = NULL;
-    double t;
-    bool ok = true;
-    if (!kl_peer_launch(r, 0, &t, m))
-        return false;
-    for (size_t i = 0; i < args->n && ok; i++) {
-        const struct kl_arr *a =
-            args->arg[i].kind == KILN_ARG_TENSOR ? kl_args_find(args, args->arg[i].name) : NULL;
-        if (!a || !a->p->writes)
-            continue;
-        struct kl_arr got = *a;
-        size_t bytes = (size_t)a->count * kl_elems[a->elem].bytes;
-        got.data = kl_array_alloc(a->p->name, bytes, m);
-        if (!got.data)
-            return false;
-        kiln_status st = kiln_buffer_download(r->sets.buf[i], 0, got.data, bytes, NULL, &d);
-        ok = st ? kl_bench_why(m, "reading a result", st, d) : compare(&got, a, error, m);
-        free(got.data);
-    }
-    return ok;
-}
-
-static bool program_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
-                          struct kl_msg *m)
-{
-    json_t *a = kl_proc_ask(
-        &r->peer->proc, json_pack("{s:s, s:i}", "do", "result", "implementation", (int)r->impl), m);
+    *error = 0;
+    json_t *a =
+        ask(r, json_pack("{s:s, s:i}", "do", "result", "implementation", (int)r->impl), m);
     json_t *files = json_object_get(a, "files");
+    const char *skip = json_string_value(json_object_get(a, "skip"));
     bool ok = a != NULL;
-    if (!a && r->peer->proc.gone)
-        give_up(r->peer, m);
+    if (skip)
+        ok = skips(skip, m);
     for (size_t i = 0; i < args->narr && ok; i++) {
         const struct kl_arr *ref = &args->arr[i];
         if (!ref->p->writes)
@@ -346,38 +328,23 @@ static bool program_check(struct kl_peerrun *r, const struct kl_args *args, doub
             unlink(path);
         free(word);
     }
+    json_int_t copies = json_integer_value(json_object_get(a, "copies"));
+    r->copies = copies > 0 ? (size_t)copies : 0;
+    r->flush = json_is_true(json_object_get(a, "flush"));
     json_decref(a);
     return ok;
 }
 
-bool kl_peer_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
-                   struct kl_msg *m)
-{
-    *error = 0;
-    if (r->peer->broken)
-        return kl_msg(m, KL_RC_ENV, "%s", r->peer->broken);
-    return r->fn ? library_check(r, args, error, m) : program_check(r, args, error, m);
-}
-
 /* ---- times ---- */
 
-bool kl_peer_launch(struct kl_peerrun *r, size_t copy, double *host_s, struct kl_msg *m)
+bool kl_peer_time(struct kl_peerrun *r, bool warm, size_t n, double *ms, struct kl_taker *host,
+                  struct kl_msg *m)
 {
-    double t = kl_bench_now(NULL);
-    int rc = r->fn->run(r->state[copy]);
-    *host_s = kl_bench_now(NULL) - t;
-    return rc == 0 || kl_msg(m, KL_RC_ENV, "%s: error %d", r->name, rc);
-}
-
-bool kl_peer_time(struct kl_peerrun *r, bool warm, size_t n, double *ms, struct kl_msg *m)
-{
-    if (r->peer->broken)
-        return kl_msg(m, KL_RC_ENV, "%s", r->peer->broken);
-    json_t *a = kl_proc_ask(&r->peer->proc,
-                            json_pack("{s:s, s:i, s:b, s:I}", "do", "time", "implementation",
-                                      (int)r->impl, "cold", !warm, "n", (json_int_t)n),
-                            m);
-    json_t *list = json_object_get(a, "ms");
+    json_t *a = ask(r,
+                    json_pack("{s:s, s:i, s:b, s:I}", "do", "time", "implementation", (int)r->impl,
+                              "cold", !warm, "n", (json_int_t)n),
+                    m);
+    json_t *list = json_object_get(a, "ms"), *queued = json_object_get(a, "host_ms");
     bool ok = a != NULL;
     if (ok && json_array_size(list) != n)
         ok = kl_msg(m, KL_RC_ENV, "it answered %zu times instead of %zu", json_array_size(list), n);
@@ -386,20 +353,18 @@ bool kl_peer_time(struct kl_peerrun *r, bool warm, size_t n, double *ms, struct 
         if (!(ms[i] > 0 && isfinite(ms[i])))
             ok = kl_msg(m, KL_RC_ENV, "it answered a time that is none");
     }
-    if (!a)
-        give_up(r->peer, m);
+    for (size_t i = 0; ok && i < json_array_size(queued); i++) {
+        double t = json_number_value(json_array_get(queued, i));
+        if (t > 0 && isfinite(t))
+            kl_take_note(host, t * 1e-3);
+    }
     json_decref(a);
     return ok;
 }
 
 void kl_peer_drop(struct kl_peerrun *r)
 {
-    for (size_t i = 0; r->state && i < r->sets.n; i++)
-        if (r->state[i])
-            r->fn->drop(r->state[i]);
-    free(r->state);
-    if (r->sets.dev)
-        kl_bset_free(&r->sets);
+    free(r->broken);
     free(r->name);
     *r = (struct kl_peerrun){0};
 }

@@ -1,8 +1,9 @@
-/* peerproc.c - a peer that is a program: one JSON object a line, in both directions.
+/* peerproc.c - the process of a peer: one JSON object a line, in both directions.
  *
  * The child runs in a process group of its own and is ended with it.  An answer that does not come
- * in time (KL_PEER_ANSWER), that is no JSON, or a closed pipe ends the peer, not the benchmark. */
+ * in time (KL_PEER_ANSWER), that is no JSON, or a closed pipe ends the process, not the benchmark. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -19,9 +20,6 @@
 
 enum { LINE_MOST = 4 << 20 };
 
-/* The arrays of a case lie in files 0.npy to 63.npy. */
-enum { FILES = 64 };
-
 /* What a signal handler has to end and to remove.  A peer beyond MOST is only left to itself. */
 enum { MOST = 32 };
 static struct {
@@ -31,12 +29,16 @@ static struct {
 
 static void note(long pid, char *dir)
 {
-    for (int i = 0; i < MOST; i++)
-        if (!running[i].dir || running[i].dir == dir) {
-            running[i].pid = pid;
-            running[i].dir = dir;
-            return;
-        }
+    int at = -1;
+    for (int i = MOST; i-- > 0;)
+        if (!running[i].dir && (at < 0 || running[at].dir != dir))
+            at = i;
+        else if (running[i].dir == dir)
+            at = i;
+    if (at >= 0) {
+        running[at].pid = pid;
+        running[at].dir = dir;
+    }
 }
 
 static void forget(const char *dir)
@@ -56,7 +58,7 @@ void kl_proc_abandon(void)
         if (running[i].pid > 0)
             kill(-(pid_t)running[i].pid, SIGKILL);
         int fd = open(running[i].dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        for (int n = 0; fd >= 0 && n < FILES; n++) {
+        for (int n = 0; fd >= 0 && n < KL_PEER_FILES; n++) {
             char two[] = {(char)('0' + n / 10), (char)('0' + n % 10), '.', 'n', 'p', 'y', 0};
             unlinkat(fd, n < 10 ? two + 1 : two, 0);
         }
@@ -64,49 +66,56 @@ void kl_proc_abandon(void)
     }
 }
 
-static void child(const char *path, int in, int out, uint32_t threads, const cpu_set_t *cores)
+static void child(const char *const *argv, int in, int out, uint32_t threads,
+                  const cpu_set_t *cores)
 {
     static const char *const names[] = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
                                         "MKL_NUM_THREADS"};
     char n[16];
-    char *argv[] = {(char *)path, NULL};
     snprintf(n, sizeof n, "%u", threads);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         setenv(names[i], n, 1);
     setpgid(0, 0);
     sched_setaffinity(0, sizeof *cores, cores); /* this thread may be pinned to one */
+    signal(SIGPIPE, SIG_DFL);
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0)
         _exit(126);
-    execv(path, argv);
+    execv(argv[0], (char *const *)argv);
     _exit(127);
 }
 
-bool kl_proc_start(struct kl_proc *p, const char *path, uint32_t threads, struct kl_msg *m)
+bool kl_proc_start(struct kl_proc *p, const char *const *argv, uint32_t threads, struct kl_msg *m)
 {
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     const char *tmp = getenv("TMPDIR");
-    *p = (struct kl_proc){.to = -1, .from = -1};
     signal(SIGPIPE, SIG_IGN); /* a peer that has ended is found by its answer */
-    p->dir = kl_xprintf("%s/kiln-peer-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
-    if (!mkdtemp(p->dir))
-        return kl_msg(m, KL_RC_ENV, "%s: %s", p->dir, strerror(errno));
+    if (!p->dir) {
+        p->dir = kl_xprintf("%s/kiln-peer-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+        if (!mkdtemp(p->dir)) {
+            kl_msg(m, KL_RC_ENV, "%s: %s", p->dir, strerror(errno));
+            free(p->dir);
+            p->dir = NULL;
+            return false;
+        }
+        note(0, p->dir); /* before there is a child: its number comes below */
+    }
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
         return kl_msg(m, KL_RC_ENV, "a pipe: %s", strerror(errno));
     cpu_set_t cores;
     kl_all_cores(&cores, sizeof cores);
-    note(0, p->dir); /* before there is a child: its number comes below */
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
-        child(path, in[0], out[1], threads, &cores);
+        child(argv, in[0], out[1], threads, &cores);
     setpgid(pid, pid); /* here too, so that the group exists before it is ended */
-    note(pid, p->dir);
+    note(pid > 0 ? pid : 0, p->dir);
     close(in[0]);
     close(out[1]);
     p->to = in[1];
     p->from = out[0];
-    p->pid = pid;
-    return pid > 0 || kl_msg(m, KL_RC_ENV, "%s: %s", path, strerror(errno));
+    p->pid = pid > 0 ? pid : 0;
+    p->gone = p->stale = false;
+    return pid > 0 || kl_msg(m, KL_RC_ENV, "%s: %s", argv[0], strerror(errno));
 }
 
 static bool say(struct kl_proc *p, const char *s, size_t n)
@@ -172,7 +181,8 @@ static char *hear(struct kl_proc *p, struct kl_msg *m)
         ssize_t k = ready > 0 ? read(p->from, p->buf + p->have, p->room - p->have) : -1;
         if (ready == 0) {
             p->gone = true;
-            kl_msg(m, KL_RC_ENV, "it has not answered within %g s (10 times --timeout, or 30)",
+            kl_msg(m, KL_RC_ENV, "it has not answered within %g s (KILN_PEER_TIMEOUT; else ten "
+                              "times --timeout, or 30)",
                    p->answer_s);
             return NULL;
         }
@@ -187,6 +197,14 @@ static char *hear(struct kl_proc *p, struct kl_msg *m)
         }
         p->have += (size_t)k;
     }
+}
+
+/* A terminal shall not obey it. */
+static void plain(char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < ' ' || (unsigned char)*s > '~')
+            *s = '?';
 }
 
 void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m)
@@ -207,17 +225,18 @@ void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m)
     json_error_t e;
     json_t *answer = json_loads(line, 0, &e);
     if (!json_is_object(answer)) {
-        for (char *c = line; *c; c++) /* a terminal shall not obey it */
-            if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
-                *c = '?';
+        plain(line);
         kl_msg(m, KL_RC_ENV, "it answered no JSON object: %.100s", line);
         json_decref(answer);
         answer = NULL;
+        p->gone = true; /* nobody knows what the next line would answer */
     }
     free(line);
     const char *error = json_string_value(json_object_get(answer, "error"));
     if (error) {
         kl_msg(m, KL_RC_ENV, "%.*s", (int)strcspn(error, "\n"), error);
+        plain(m->text);
+        p->stale = json_is_true(json_object_get(answer, "again"));
         json_decref(answer);
         return NULL;
     }
@@ -226,43 +245,53 @@ void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m)
 
 void kl_proc_clear(struct kl_proc *p)
 {
-    for (int i = 0; p->dir && i < FILES; i++) {
-        char *path = kl_xprintf("%s/%d.npy", p->dir, i);
-        unlink(path);
-        free(path);
-    }
+    DIR *d = p->dir ? opendir(p->dir) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) /* also what a peer left there */
+        if (e->d_name[0] != '.')
+            unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
     p->files = 0;
 }
 
-void kl_proc_end(struct kl_proc *p)
+void kl_proc_stop(struct kl_proc *p)
 {
     if (p->pid > 0) {
-        say(p, "{\"do\":\"bye\"}\n", 13);
+        if (!p->gone)
+            say(p, "{\"do\":\"bye\"}\n", 13);
         close(p->to);
         for (int i = 0; i < 100 && !p->gone && waitpid((pid_t)p->pid, NULL, WNOHANG) == 0; i++)
             poll(NULL, 0, 20);
         kill(-(pid_t)p->pid, SIGKILL); /* it, or what it left behind */
+        note(0, p->dir);
         waitpid((pid_t)p->pid, NULL, 0);
         close(p->from);
     }
-    kl_proc_clear(p);
-    if (p->dir)
-        rmdir(p->dir);
-    forget(p->dir);
-    free(p->dir);
     free(p->buf);
+    p->buf = NULL;
+    p->have = p->room = 0;
+    p->pid = 0;
+    p->to = p->from = -1;
+}
+
+void kl_proc_end(struct kl_proc *p)
+{
+    kl_proc_stop(p);
+    kl_proc_clear(p);
+    if (p->dir) {
+        forget(p->dir);
+        rmdir(p->dir);
+        free(p->dir);
+    }
     *p = (struct kl_proc){.to = -1, .from = -1};
 }
 
-bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path, struct kl_msg *m)
+bool kl_array_save(const char *path, const struct kl_arr *a, struct kl_msg *m)
 {
     char head[KL_NPY_HEADER];
     uint32_t w = kl_elems[a->elem].bytes;
     size_t n = kl_npy_header(a->elem, a->ndim, a->shape, head);
-    if (p->files == FILES)
-        return kl_msg(m, KL_RC_USAGE, "more than %d arrays", FILES);
-    *path = kl_xprintf("%s/%d.npy", p->dir, p->files++);
-    FILE *f = fopen(*path, "wb");
+    FILE *f = fopen(path, "wb");
     bool ok = f && fwrite(head, 1, n, f) == n;
     if (ok && a->dense)
         ok = fwrite(a->data, w, (size_t)a->count, f) == a->count;
@@ -270,5 +299,13 @@ bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path,
         ok = fwrite(kl_arr_at(a, i), w, 1, f) == 1;
     if (f && fclose(f))
         ok = false;
-    return ok || kl_msg(m, KL_RC_ENV, "cannot write %s", *path);
+    return ok || kl_msg(m, KL_RC_ENV, "cannot write %s", path);
+}
+
+bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path, struct kl_msg *m)
+{
+    if (p->files == KL_PEER_FILES)
+        return kl_msg(m, KL_RC_USAGE, "more than %d arrays", KL_PEER_FILES);
+    *path = kl_xprintf("%s/%d.npy", p->dir, p->files++);
+    return kl_array_save(*path, a, m);
 }

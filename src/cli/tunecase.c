@@ -392,7 +392,7 @@ static void take_arrays(struct kl_search *s, struct kl_candidate *c)
     c->s = (struct kl_subject){.dev = s->base.dev,
                                .src = s->src,
                                .sets = *b,
-                               .flush = s->base.flush,
+                               .turn.flush = s->base.turn.flush,
                                .once_s = s->base.once_s};
     c->s.sets.arg = c->arg;
     c->of = (struct kl_lane_of){&c->s, false};
@@ -476,7 +476,7 @@ void kl_search_measure(struct kl_search *s, double budget_s)
             continue;
         bool cuda = s->src->dev->cuda;
         size_t burst = cuda ? KL_BURST : 4;
-        if (s->base.sets.updates && !c->s.flush && burst > copies)
+        if (s->base.sets.updates && !c->s.turn.flush && burst > copies)
             burst = copies; /* each copy is restored once a burst */
         struct kl_rival *r = &s->rival[s->nrival];
         *r = (struct kl_rival){.name = kiln_kernel_name(s->src->k),
@@ -489,7 +489,7 @@ void kl_search_measure(struct kl_search *s, double budget_s)
             kl_search_end(s, c, KL_FATE_broken, kl_xprintf("%s", m.text));
             continue;
         }
-        c->s.nhost = 0;
+        c->s.turn.nhost = 0;
         s->of_rival[s->nrival++] = i;
     }
     if (!s->nrival || s->of_rival[0] != 0) {
@@ -521,7 +521,7 @@ void kl_search_close(struct kl_search *s)
         free(s->c[i].v);
         free(s->c[i].why);
         free(s->c[i].arg);
-        free(s->c[i].s.host_s);
+        free(s->c[i].s.turn.host_s);
     }
     for (size_t i = 0; i < s->nvar; i++)
         free(s->own[i]);

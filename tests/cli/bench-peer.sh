@@ -104,4 +104,101 @@ for p in segv status; do
     "$KILN" bench --device interp --samples 3 --measure warm k.kiln:one x=1000:f32 --peer $p >/dev/null
     echo "rc $?"
 done
+# a library may do the same: its process is another one, and `good` behind it is still measured
+cat >bad.c <<'C'
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "kiln_peer.h"
+static int is(const char *what) { const char *s = getenv("BAD"); return s && strcmp(s, what) == 0; }
+static void crash(void)
+{
+    signal(SIGSEGV, SIG_DFL); /* a sanitizer would tell it in its own way */
+    raise(SIGSEGV);
+}
+__attribute__((constructor)) static void start(void)
+{
+    if (is("load"))
+        crash();
+}
+struct work { float *y; const float *x; int64_t n; int runs; };
+static void *prepare(const kiln_peer_case *c, char *why, size_t n)
+{
+    struct work *w = calloc(1, sizeof *w);
+    for (size_t i = 0; i < c->narray; i++)
+        if (c->array[i].writes)
+            w->y = c->array[i].data, w->n = c->array[i].shape[0];
+        else
+            w->x = c->array[i].data;
+    snprintf(why, n, "\033[31mred");
+    return w;
+}
+static void *bad_prepare(const kiln_peer_case *c, char *why, size_t n)
+{
+    void *w = prepare(c, why, n);
+    if (is("prepare"))
+        crash();
+    return is("skip") ? NULL : w;
+}
+static int good(void *p)
+{
+    struct work *w = p;
+    for (int64_t i = 0; i < w->n; i++)
+        w->y[i] = 2 * w->x[i];
+    return 0;
+}
+static int bad(void *p)
+{
+    struct work *w = p;
+    if (is("crash") || (is("late") && w->runs++ == 2))
+        crash();
+    if (is("abort"))
+        abort();
+    if (is("exit"))
+        exit(0);
+    if (is("hang"))
+        for (;;)
+            pause();
+    if (is("noise"))
+        printf("{\"ms\": [1]}\n"), fflush(stdout); /* no answer: it goes to standard error */
+    if (is("close"))
+        for (int i = 0; i < 64; i++)
+            close(i);
+    if (is("garbage"))
+        for (int i = 3; i < 64; i++)
+            if (write(i, "ah\n", 3) < 0)
+                continue;
+    if (is("overrun"))
+        memset(w->y - (1 << 20), 1, 1 << 26);
+    return is("error") ? 7 : good(p);
+}
+const kiln_peer *kiln_peer_get(uint32_t abi, size_t i)
+{
+    static const kiln_peer p[] = {{sizeof *p, "bad", "1", bad_prepare, bad, free},
+                                  {sizeof *p, "good", "1", prepare, good, free}};
+    return abi == KILN_PEER_ABI && i < 2 ? &p[i] : NULL;
+}
+C
+cc -O1 -shared -fPIC -I"$SRC/include" bad.c -o bad.so || exit 1
+rows() { cut -d, -f1,3,5-7,14,31- | grep -v ^one/; }
+for bad in load prepare skip crash late abort exit noise close garbage error; do
+    echo "== $bad"
+    BAD=$bad "$KILN" bench --device interp --samples 3 --measure warm --format csv \
+        k.kiln:one x=1000:f32 --peer bad.so 2>said 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- | rows | sed -E 's/for [0-9.e+-]+ of/for # of/'
+    cat said
+done
+echo "== overrun" # how that ends is not known, but it ends there
+BAD=overrun "$KILN" bench --device interp --samples 3 --measure warm --format csv \
+    k.kiln:one x=1000:f32 --peer bad.so 2>/dev/null | cut -d, -f1,7 | grep -c -E '^(good,warm|one/f32,warm|bad,failed)$'
+echo "== hang"
+export KILN_PEER_TIMEOUT=1.5
+BAD=hang "$KILN" bench --device interp --samples 3 --measure warm --format csv k.kiln:one x=1000:f32 \
+    --peer bad.so | rows | sed -E 's/for [0-9.e+-]+ of/for # of/'
+echo "== again and again"
+BAD=crash "$KILN" bench --device interp --samples 3 --measure warm --format csv k.kiln:one 'x={n}:f32' \
+    --sweep n=100:500:+100 --peer bad.so | rows | sed -E 's/for [0-9.e+-]+ of/for # of/'
+KILN_PEER_TIMEOUT=soon "$KILN" bench --device interp k.kiln:one x=9:f32 --peer bad.so 2>&1
+echo "rc $?"
 ls -d kiln-peer-* 2>/dev/null | wc -l

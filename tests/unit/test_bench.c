@@ -423,7 +423,7 @@ static void baseline(void **u)
 /* A program that never answers is given up in time. */
 static void hanging_peer(void **u)
 {
-    struct kl_proc p;
+    struct kl_proc p = {.to = -1, .from = -1};
     struct kl_msg m = {0};
     char path[] = "/tmp/kiln-peer-test-XXXXXX";
     FILE *f = fdopen(mkstemp(path), "w");
@@ -432,7 +432,7 @@ static void hanging_peer(void **u)
     fputs("#!/bin/sh\nexec sleep 60\n", f);
     assert_int_equal(fchmod(fileno(f), 0700), 0);
     fclose(f);
-    assert_true(kl_proc_start(&p, path, 1, &m));
+    assert_true(kl_proc_start(&p, (const char *[]){path, NULL}, 1, &m));
     p.answer_s = 0.1;
     double t = kl_bench_now(NULL);
     assert_null(kl_proc_ask(&p, json_pack("{s:s}", "do", "hello"), &m));
