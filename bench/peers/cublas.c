@@ -21,14 +21,25 @@ typedef int gemm_fn(void *handle, int ta, int tb, int m, int n, int k, const voi
                     const void *a, int at, int lda, const void *b, int bt, int ldb,
                     const void *beta, void *c, int ct, int ldc, int compute, int algorithm);
 
+typedef int property_fn(int which, int *value);
+
 struct work {
-    void *lib, *handle;
-    destroy_fn *destroy;
-    gemm_fn *gemm;
     const void *a, *b;
     void *c;
     int m, n, k, lda, ldb, ldc, type, compute;
 };
+
+/* What all copies share: making a handle takes a tenth of a second.  The process is the peer's own,
+ * with one thread and one stream. */
+static struct {
+    void *lib, *handle;
+    create_fn *create;
+    destroy_fn *destroy;
+    stream_fn *stream;
+    gemm_fn *gemm;
+    property_fn *property;
+    int users;
+} g;
 
 static void *find(void *lib, const char *name, void *fn)
 {
@@ -37,44 +48,47 @@ static void *find(void *lib, const char *name, void *fn)
     return p;
 }
 
-static void *open_library(void)
+static int open_library(char *why, size_t n)
 {
     static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
     const char *own = getenv("KILN_CUBLAS");
-    void *lib = own ? dlopen(own, RTLD_NOW) : NULL;
+    if (g.lib)
+        return 1;
+    void *lib = own && *own ? dlopen(own, RTLD_NOW) : NULL;
     for (size_t i = 0; i < 3 && !lib; i++)
         lib = dlopen(names[i], RTLD_NOW);
-    return lib;
+    if (!lib) {
+        snprintf(why, n, "%s", dlerror());
+        return 0;
+    }
+    if (!find(lib, "cublasCreate_v2", &g.create) || !find(lib, "cublasDestroy_v2", &g.destroy) ||
+        !find(lib, "cublasSetStream_v2", &g.stream) || !find(lib, "cublasGemmEx", &g.gemm) ||
+        !find(lib, "cublasGetProperty", &g.property)) {
+        snprintf(why, n, "libcublas lacks a function");
+        return 0;
+    }
+    g.lib = lib;
+    return 1;
 }
 
 static void drop(void *state)
 {
-    struct work *w = state;
-    if (w->handle)
-        w->destroy(w->handle);
-    if (w->lib)
-        dlclose(w->lib);
-    free(w);
+    free(state);
+    if (--g.users || !g.handle)
+        return;
+    g.destroy(g.handle);
+    g.handle = NULL;
 }
 
-static int start(struct work *w, const kiln_peer_case *c, char *why, size_t n)
+static int start(const kiln_peer_case *c, char *why, size_t n)
 {
-    create_fn *create;
-    stream_fn *stream;
-    w->lib = open_library();
-    if (!w->lib) {
-        snprintf(why, n, "%s", dlerror());
+    if (g.users++)
+        return 1;
+    if (!open_library(why, n))
         return 0;
-    }
-    if (!find(w->lib, "cublasCreate_v2", &create) ||
-        !find(w->lib, "cublasDestroy_v2", &w->destroy) ||
-        !find(w->lib, "cublasSetStream_v2", &stream) || !find(w->lib, "cublasGemmEx", &w->gemm)) {
-        snprintf(why, n, "libcublas lacks a function");
-        return 0;
-    }
-    int st = create(&w->handle);
+    int st = g.create(&g.handle);
     if (!st)
-        st = stream(w->handle, c->stream);
+        st = g.stream(g.handle, c->stream);
     if (st)
         snprintf(why, n, "cublasCreate: status %d", st);
     return st == 0;
@@ -118,7 +132,7 @@ static void *prepare(const kiln_peer_case *c, int tf32, char *why, size_t n)
                        .compute = type == R_64F ? COMPUTE_64F
                                   : tf32        ? COMPUTE_TF32
                                                 : COMPUTE_32F};
-    if (start(w, c, why, n))
+    if (start(c, why, n))
         return w;
     drop(w);
     return NULL;
@@ -141,15 +155,22 @@ static int run(void *state)
     const float one = 1, zero = 0;
     const double one64 = 1, zero64 = 0;
     int f64 = w->type == R_64F;
-    return w->gemm(w->handle, OP_N, OP_N, w->n, w->m, w->k, f64 ? (const void *)&one64 : &one, w->b,
-                   w->type, w->ldb, w->a, w->type, w->lda, f64 ? (const void *)&zero64 : &zero,
-                   w->c, w->type, w->ldc, w->compute, GEMM_DEFAULT);
+    return g.gemm(g.handle, OP_N, OP_N, w->n, w->m, w->k, f64 ? (const void *)&one64 : &one, w->b,
+                  w->type, w->ldb, w->a, w->type, w->lda, f64 ? (const void *)&zero64 : &zero, w->c,
+                  w->type, w->ldc, w->compute, GEMM_DEFAULT);
 }
 
 const kiln_peer *kiln_peer_get(uint32_t abi, size_t i)
 {
+    static char version[40], why[200];
     static const kiln_peer peer[2] = {
-        {sizeof(kiln_peer), "cublas", "", prepare_exact, run, drop},
-        {sizeof(kiln_peer), "cublas tf32", "", prepare_tf32, run, drop}};
+        {sizeof(kiln_peer), "cublas", version, prepare_exact, run, drop},
+        {sizeof(kiln_peer), "cublas tf32", version, prepare_tf32, run, drop}};
+    int v[3] = {0};
+    if (!*version && open_library(why, sizeof why)) {
+        for (int k = 0; k < 3; k++)
+            g.property(k, &v[k]);
+        snprintf(version, sizeof version, "%d.%d.%d", v[0], v[1], v[2]);
+    }
     return abi == KILN_PEER_ABI && i < 2 ? &peer[i] : NULL;
 }

@@ -191,14 +191,13 @@ static bool read_arrays(struct host *h, json_t *q, struct kl_msg *m)
         if (!read_array(h, i, json_array_get(list, i), m))
             return false;
         const struct kl_arr *r = &h->args.arr[i];
-        h->args.arg[h->args.n++] =
-            (kiln_arg){.name = r->p->name,
-                       .kind = KILN_ARG_TENSOR,
-                       .u = {.tensor = {.data = r->data,
-                                        .dtype = (kiln_dtype)r->elem,
-                                        .ndim = r->ndim,
-                                        .shape = r->shape,
-                                        .strides = r->stride}}};
+        h->args.arg[h->args.n++] = (kiln_arg){.name = r->p->name,
+                                              .kind = KILN_ARG_TENSOR,
+                                              .u = {.tensor = {.data = r->data,
+                                                               .dtype = (kiln_dtype)r->elem,
+                                                               .ndim = r->ndim,
+                                                               .shape = r->shape,
+                                                               .strides = r->stride}}};
     }
     return true;
 }
@@ -252,15 +251,14 @@ static void *prepare_copy(struct impl *p, size_t copy, char *why, size_t nwhy)
                         .scalar = scalar};
     for (size_t i = 0; i < h->args.n; i++) {
         const struct kl_arr *a = &h->args.arr[i];
-        arr[c.narray++] =
-            (kiln_peer_array){.name = a->p->name,
-                              .data = p->sets.arg[copy * h->args.n + i].u.tensor.data,
-                              .dtype = (kiln_dtype)a->elem,
-                              .ndim = a->ndim,
-                              .shape = a->shape,
-                              .strides = a->stride,
-                              .reads = a->p->reads,
-                              .writes = a->p->writes};
+        arr[c.narray++] = (kiln_peer_array){.name = a->p->name,
+                                            .data = p->sets.arg[copy * h->args.n + i].u.tensor.data,
+                                            .dtype = (kiln_dtype)a->elem,
+                                            .ndim = a->ndim,
+                                            .shape = a->shape,
+                                            .strides = a->stride,
+                                            .reads = a->p->reads,
+                                            .writes = a->p->writes};
     }
     json_object_foreach (scalars, name, v)
         scalar[c.nscalar++] = (kiln_peer_scalar){name, json_number_value(v)};
@@ -323,8 +321,8 @@ static bool save_results(struct impl *p, json_t *files, struct kl_msg *m)
         if (!got.data)
             return false;
         kiln_status st = kiln_buffer_download(p->sets.buf[i], 0, got.data, bytes, NULL, &d);
-        char *path = kl_xprintf("%s/%zu.npy", text_of(h->question, "folder"),
-                                KL_PEER_FILES - 1 - i);
+        char *path =
+            kl_xprintf("%s/%zu.npy", text_of(h->question, "folder"), KL_PEER_FILES - 1 - i);
         bool ok = st ? kl_bench_why(m, "reading a result", st, d) : kl_array_save(path, &got, m);
         json_object_set_new(files, got.p->name, json_string(path));
         free(path);
