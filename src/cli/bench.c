@@ -2,6 +2,7 @@
  *
  * Everything named by it runs in one process: kernels, settings (-D with several values), devices
  * and peers of a case are measured in turn, so that a busy or hot machine meets all of them. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -45,9 +46,7 @@ int kl_bench_lists(struct kl_bench *b)
         if (!sweep && v->id != KL_OPT_define)
             continue;
         if (!kl_sweep_parse(v->val, &one, &m))
-            return sweep ? kl_fail(KL_RC_USAGE, "%s", m.text)
-                         : kl_usage(b->o, "-D %s: write NAME=VALUE, or several as BLOCK=256,512",
-                                    v->val);
+            return kl_fail(KL_RC_USAGE, "%s %s: %s", sweep ? "--sweep" : "-D", v->val, m.text);
         *list = kl_xgrow(*list, sizeof **list, *n);
         (*list)[(*n)++] = one;
     }
@@ -76,15 +75,25 @@ int kl_bench_number(const struct kl_bench *b, enum kl_optid id, const char *name
     return 0;
 }
 
+static int read_samples(const struct kl_bench *b, size_t *out)
+{
+    double v = 0;
+    int rc = kl_bench_number(b, KL_OPT_samples, "samples", 1, 5000, &v);
+    if (!rc && v != floor(v))
+        rc = kl_fail(KL_RC_USAGE, "--samples %s: it must be a whole number from 1 to 5000",
+                     kl_opt(b->o, KL_OPT_samples));
+    *out = (size_t)v;
+    return rc;
+}
+
 static int read_measure(struct kl_bench *b)
 {
     static const char *const names[] = {"cold", "warm", "ceilings", "end-to-end"};
     bool *flag[] = {&b->rep.cold, &b->rep.warm, &b->ceilings, &b->rep.end_to_end};
     const char *s = kl_opt(b->o, KL_OPT_measure);
     struct kl_list l;
-    struct kl_msg m;
     int rc = 0;
-    if (!kl_list_parse(s ? s : "cold,warm,ceilings", &l, &m))
+    if (!kl_words_parse(s ? s : "cold,warm,ceilings", &l))
         return kl_fail(KL_RC_USAGE,
                        "--measure %s: an item is empty; write cold,warm or one of cold, warm, "
                        "ceilings and end-to-end",
@@ -95,19 +104,20 @@ static int read_measure(struct kl_bench *b)
             if (strcmp(l.v[i], names[k]) == 0)
                 known = *flag[k] = true;
         if (!known)
-            rc = kl_fail(KL_RC_USAGE, "--measure %s: there are cold, warm, ceilings and end-to-end",
-                         l.v[i]);
+            rc = kl_fail(KL_RC_USAGE, "--measure %s: there is no `%s`; there are cold, warm, ceilings and "
+                         "end-to-end",
+                         s, l.v[i]);
     }
     kl_list_free(&l);
     if (!rc && !b->rep.cold && !b->rep.warm)
-        rc = kl_fail(KL_RC_USAGE, "--measure: cold, warm or both must be among them");
+        rc = kl_fail(KL_RC_USAGE, "--measure %s: cold, warm or both must be among them", s);
     return rc;
 }
 
 static int read_options(struct kl_bench *b)
 {
     const char *format = kl_opt(b->o, KL_OPT_report_as);
-    double samples = 0, fail_on = -1;
+    double fail_on = -1;
     b->loop = (struct kl_loop){.rule = KL_RULE_DEFAULT, .now = kl_bench_now, .user = b};
     b->flops = kl_opt(b->o, KL_OPT_flops);
     b->pin = kl_opt_given(b->o, KL_OPT_pin);
@@ -119,14 +129,17 @@ static int read_options(struct kl_bench *b)
         return kl_fail(KL_RC_USAGE, "--format %s: there are text, json, csv and md", format);
     if (kl_opt_given(b->o, KL_OPT_tol) && !kl_opt_given(b->o, KL_OPT_verify))
         return kl_usage(b->o, "--tol needs --verify");
-    int rc = kl_bench_number(b, KL_OPT_samples, "samples", 1, 5000, &samples);
+    struct kl_tol tol;
+    if (kl_opt_given(b->o, KL_OPT_tol) && !kl_tol_parse(kl_opt(b->o, KL_OPT_tol), &tol))
+        return kl_fail(KL_RC_USAGE, "--tol %s: write 2ulp, or a number as 1e-5",
+                       kl_opt(b->o, KL_OPT_tol));
+    int rc = read_samples(b, &b->loop.rule.fixed);
     if (!rc)
         rc = kl_bench_number(b, KL_OPT_timeout, "timeout", 0.01, 3600, &b->loop.rule.most_s);
     if (!rc)
         rc = kl_bench_number(b, KL_OPT_fail_on, "fail-on", 0, 1000, &fail_on);
     if (!rc)
         rc = read_measure(b);
-    b->loop.rule.fixed = (size_t)samples;
     if (b->loop.rule.enough_s > b->loop.rule.most_s)
         b->loop.rule.enough_s = b->loop.rule.most_s;
     b->rep.fail_on = fail_on < 0 ? -1 : fail_on / 100;
@@ -139,9 +152,8 @@ int kl_bench_devices(struct kl_bench *b)
 {
     const char *names = kl_opt(b->o, KL_OPT_devices);
     struct kl_list l;
-    struct kl_msg m;
     int rc = 0;
-    if (!kl_list_parse(names ? names : "auto", &l, &m))
+    if (!kl_words_parse(names ? names : "auto", &l))
         return kl_fail(KL_RC_USAGE,
                        "--device %s: an item is empty; write cpu,cuda or one of auto, interp, cpu, "
                        "cuda, cuda:N and sim",
@@ -299,6 +311,8 @@ static int run(struct kl_bench *b, struct kl_outfile *out, struct kl_outfile *sa
         rc = kl_bench_names(b);
     for (size_t i = 0; i < kl_points(b->sweep, b->nsweep) && !rc; i++)
         rc = kl_case_run(b, i);
+    b->rep.peer = b->peer;
+    b->rep.npeer = b->npeer;
     if (rc)
         return rc;
     remark_machine(b);

@@ -60,6 +60,7 @@ struct kl_bdev {
     struct kl_ceiling {
         struct kl_bdev *d;
         bool reads;           /* else it copies */
+        bool flush;           /* the cache is flushed before each launch, as for the case */
         int64_t block;        /* the better one; 0: the driver's own copy */
         uint64_t bytes, next; /* of one array; where the next launch begins */
         double gbs;           /* measured beside the last case; 0: not */
@@ -74,8 +75,8 @@ void kl_bdev_close(struct kl_bdev *d);
 bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_msg *m);
 /* Samples of one, for lanes beside those of a case; user is a struct kl_ceiling. */
 bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m);
-/* From now on launches move so many bytes, each at another place. */
-void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic);
+/* From now on launches move so many bytes, each at another place; flush: with an empty cache each. */
+void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic, bool flush);
 void kl_ceiling_set(struct kl_ceiling *c, const double *sorted, size_t n);
 bool kl_bdev_flush(struct kl_bdev *d, struct kl_msg *m); /* queued on a GPU */
 bool kl_bdev_busy(struct kl_bdev *d, double ms, struct kl_msg *m);
@@ -170,6 +171,8 @@ struct kl_report {
     size_t cases, regressed, failed;
     size_t broken;    /* of the failed ones */
     size_t unmatched; /* rows that --baseline says nothing of */
+    const struct kl_peer *peer; /* for their versions */
+    size_t npeer;
     char **note; /* remarks below the table */
     size_t nnote;
 };

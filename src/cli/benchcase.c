@@ -129,8 +129,8 @@ static int count_flops(struct kl_bench *b, struct kl_subject *s, const struct kl
                                      p[i].name);
     free(p);
     return ok ? 0
-              : kl_fail(KL_RC_USAGE, "--flops: %s (%s has %s)", m.text, kiln_kernel_name(s->src->k),
-                        list);
+              : kl_fail(KL_RC_USAGE, "--flops %s: %s (%s has %s)", b->flops, m.text,
+                        kiln_kernel_name(s->src->k), list);
 }
 
 /* Kernels, settings and devices of one point.  An exit code where the user must mend something. */
@@ -249,6 +249,15 @@ static size_t burst_of(const struct kl_subject *s, bool warm)
     return n;
 }
 
+/* Whether the kernels of a device are measured with an empty cache rather than over copies. */
+static bool flushes(const struct kl_bench *b, const struct kl_bdev *d)
+{
+    for (size_t i = 0; i < b->nsubject; i++)
+        if (b->subject[i].dev == d && !b->subject[i].peer && !b->subject[i].row.failed)
+            return b->subject[i].turn.flush;
+    return false;
+}
+
 static void measure(struct kl_bench *b)
 {
     struct kl_lane *lane = kl_xalloc((2 * b->nsubject + 2 * b->ndev + 1) * sizeof *lane);
@@ -276,7 +285,8 @@ static void measure(struct kl_bench *b)
     all = n; /* behind them the ceilings, so that these see the same machine */
     for (size_t i = 0; i < b->ndev && b->ceilings && n && of[0].s->row.bytes; i++)
         for (int k = 0; k < 2; k++) {
-            kl_ceiling_size(&b->dev[i].ceiling[k], of[0].s->row.bytes);
+            kl_ceiling_size(&b->dev[i].ceiling[k], of[0].s->row.bytes,
+                            b->rep.cold && flushes(b, &b->dev[i]));
             lane[all++] = (struct kl_lane){.name = k ? "read" : "copy",
                                            .user = &b->dev[i].ceiling[k],
                                            .burst = burst_of(of[0].s, true),

@@ -285,8 +285,9 @@ void kl_bdev_close(struct kl_bdev *d)
 static kiln_status once(struct kl_ceiling *c, kiln_diags **diags, struct kl_msg *m)
 {
     struct kl_bdev *d = c->d;
-    uint64_t at = c->next;
-    c->next = at + 2 * c->bytes > d->ceiling_bytes ? 0 : at + c->bytes;
+    /* a flush reads the first half of the arrays */
+    uint64_t first = c->flush ? d->ceiling_bytes / 2 / 256 * 256 : 0, at = c->next + first;
+    c->next = at + 2 * c->bytes > d->ceiling_bytes ? 0 : c->next + c->bytes;
     if (!c->block)
         return kiln_buffer_copy(d->big[1], (size_t)at, d->big[0], (size_t)at, (size_t)c->bytes,
                                 NULL, diags);
@@ -302,9 +303,11 @@ bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m)
     kiln_diags *diags = NULL;
     kiln_status st = KILN_OK;
     m->text[0] = 0;
-    if (d->cuda && !kl_bdev_busy(d, 0.02 * (double)n, m))
+    if (d->cuda && !c->flush && !kl_bdev_busy(d, 0.02 * (double)n, m))
         return false;
     for (size_t i = 0; i < n && !st; i++) {
+        if (c->flush && !kl_bdev_flush(d, m))
+            return false;
         double t = kl_bench_now(NULL);
         if (d->cuda)
             st = kiln_event_record(d->ev[2 * i], NULL, &diags);
@@ -323,12 +326,12 @@ bool kl_ceiling_take(void *user, size_t n, double *ms, struct kl_msg *m)
     return !st || kl_bench_why(m, "the ceiling", st, diags);
 }
 
-void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic)
+void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic, bool flush)
 {
-    uint64_t bytes = traffic / (c->reads ? 1 : 2) / 256 * 256;
-    c->bytes = bytes < FEW * 8               ? FEW * 8
-               : bytes > c->d->ceiling_bytes ? c->d->ceiling_bytes
-                                             : bytes;
+    uint64_t bytes = traffic / (c->reads ? 1 : 2) / 256 * 256,
+             most = c->d->ceiling_bytes / (flush ? 2 : 1);
+    c->bytes = bytes < FEW * 8 ? FEW * 8 : bytes > most ? most : bytes;
+    c->flush = flush;
     c->next = 0;
 }
 

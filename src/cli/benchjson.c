@@ -6,6 +6,7 @@
 
 #include "cli/bench.h"
 #include "cli/json.h"
+#include "cli/peer.h"
 
 /* ---- writing ---- */
 
@@ -150,7 +151,16 @@ char *kl_report_json(const struct kl_report *r, bool samples)
         json_array_append_new(rows, row(&r->row[i], samples));
     for (size_t i = 0; i < r->nnote; i++)
         json_array_append_new(notes, kl_json_text(r->note[i]));
+    json_t *peers = json_array();
+    for (size_t i = 0; i < r->npeer; i++) {
+        json_t *peer = json_object();
+        kl_json_set(peer, "file", kl_json_text(r->peer[i].path));
+        kl_json_set(peer, "name", kl_json_some(r->peer[i].name));
+        kl_json_set(peer, "version", kl_json_some(r->peer[i].version));
+        json_array_append_new(peers, peer);
+    }
     kl_json_set(root, "devices", devices);
+    kl_json_set(root, "peers", peers);
     kl_json_set(root, "vs", kl_json_some(r->vs_name));
     kl_json_set(root, "baseline", kl_json_some(r->base_name));
     kl_json_set(root, "fail_on", r->fail_on >= 0 ? kl_json_number(r->fail_on) : json_null());

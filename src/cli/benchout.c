@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench.h"
+#include "cli/peer.h"
 #include "tool.h"
 
 /* ---- a text that grows ---- */
@@ -383,13 +383,16 @@ static void e2e_table(const struct kl_report *p, struct text *t, bool md)
 /* What the rows say of themselves, each text once. */
 static void remarks(const struct kl_report *p, struct text *t, const char *before)
 {
-    bool time = false;
+    bool time = false, few = false, versus = false, above = false;
     size_t dropped = 0;
     for (size_t i = 0; i < p->nrow; i++) {
         const struct kl_row *r = &p->row[i];
         bool again = false;
         time |= timed(r) && (r->stop[0] == KL_STOP_TIME || r->stop[1] == KL_STOP_TIME);
         dropped += r->dropped[0] + r->dropped[1];
+        few |= timed(r) && r->stat[main_series(r)].n < KL_STATE_LEAST;
+        versus |= timed(r) && (r->has_vs || r->has_base);
+        above |= timed(r) && !r->peer && (r->of_copy > 1.05 || r->of_read > 1.05);
         for (size_t k = 0; k < i && !again; k++)
             again = r->check && p->row[k].check && strcmp(p->row[k].check, r->check) == 0 &&
                     strcmp(p->row[k].kernel, r->kernel) == 0;
@@ -397,9 +400,26 @@ static void remarks(const struct kl_report *p, struct text *t, const char *befor
             put(t, "%schecked: %s: %s\n", before, r->kernel, r->check);
         if (r->note && timed(r))
             put(t, "%snote: %s: %s\n", before, r->kernel, r->note);
+        else if (r->note && *before) /* the table of a text says it in the row */
+            put(t, "%s%s: %s %s%s%s: %s\n", before, r->failed ? "FAILED" : "left out", r->kernel,
+                r->shape ? r->shape : "", r->point && *r->point ? " " : "",
+                r->point ? r->point : "", r->note);
     }
     for (size_t i = 0; i < p->nnote; i++)
         put(t, "%snote: %s\n", before, p->note[i]);
+    if (versus)
+        put(t,
+            "%svs: the other's time over this row's (above 1: this row is faster) and its 95%% "
+            "interval; SAME: within 2%%, AMBG: undecided, ????: fewer than %d samples\n",
+            before, KL_STATE_LEAST);
+    if (few)
+        put(t, "%sn < %d: [ ] is the range of the samples: less sure than 95%%\n", before,
+            KL_STATE_LEAST);
+    if (above)
+        put(t,
+            "%sabove 100%%: faster than what was measured as the ceiling beside it: arrays that "
+            "stay in a cache, or other work on the machine\n",
+            before);
     if (time)
         put(t, "%st: the time was over before the median was known to 0.5%%\n", before);
     if (dropped)
@@ -436,10 +456,33 @@ static void cold_line(const struct kl_report *p, struct text *t, const char *bef
     put(t, "; bytes: each array once as it is read and written\n");
 }
 
+/* Which implementations of others these are. */
+static void peer_line(const struct kl_report *p, struct text *t, const char *before)
+{
+    size_t said = 0;
+    for (size_t i = 0; i < p->npeer; i++) {
+        const struct kl_peer *o = &p->peer[i];
+        if (!o->name)
+            continue;
+        if (said++)
+            put(t, ", ");
+        else
+            put(t, "%speers   ", before);
+        put(t, "%s%s%s", o->name, *o->version ? " " : "", o->version);
+    }
+    if (said)
+        put(t, " (each in a process of its own)\n");
+}
+
 static void summary(const struct kl_report *p, struct text *t, const char *before)
 {
     put(t, "%s%zu case%s, %zu row%s", before, p->cases, p->cases == 1 ? "" : "s", p->nrow,
         p->nrow == 1 ? "" : "s");
+    size_t out = 0;
+    for (size_t i = 0; i < p->nrow; i++)
+        out += p->row[i].skipped;
+    if (out)
+        put(t, ", %zu left out", out);
     if (p->failed)
         put(t, ", %zu FAILED", p->failed);
     if (p->fail_on >= 0)
@@ -454,6 +497,7 @@ static char *plain(const struct kl_report *p, bool md)
     struct text t = {0};
     for (size_t i = 0; i < p->ndev; i++)
         device_line(&p->dev[i], &t, md ? "    " : "");
+    peer_line(p, &t, md ? "    " : "");
     cold_line(p, &t, md ? "    " : "");
     put(&t, "\n");
     table(p, &t, md);

@@ -198,10 +198,16 @@ static bool check(struct kl_subject *s, struct kl_reference *ref, bool verify, s
         struct kl_verify v;
         struct kl_msg said = {0};
         int rc = kl_verify_open(&v, &s->src->s, s->src->k, wanted);
+        bool opened = !rc;
         v.said = &said;
         if (!rc)
             rc = kl_verify_run(&v, &s->args, &s->as, wanted);
         kl_verify_close(&v);
+        if (rc && !opened) { /* that was said at once */
+            m->rc = rc;
+            m->text[0] = 0;
+            return false;
+        }
         if (rc)
             return kl_msg(m, rc, "%s", said.text[0] ? said.text : "it could not be verified");
         s->row.check = kl_xprintf("%s", said.text);

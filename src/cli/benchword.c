@@ -188,6 +188,22 @@ bool kl_list_parse(const char *s, struct kl_list *out, struct kl_msg *m)
     }
 }
 
+bool kl_words_parse(const char *s, struct kl_list *out)
+{
+    *out = (struct kl_list){0};
+    for (const char *p = s;; p++) {
+        size_t n = strcspn(p, ",");
+        if (!n) {
+            kl_list_free(out);
+            return false;
+        }
+        push(out, kl_xstrndup(p, n));
+        p += n;
+        if (!*p)
+            return true;
+    }
+}
+
 void kl_list_free(struct kl_list *l)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -218,7 +234,7 @@ bool kl_sweep_parse(const char *s, struct kl_sweep *out, struct kl_msg *m)
         ok = ok && is_name(names.v[i]);
     free(left);
     if (!ok)
-        kl_msg(m, KL_RC_USAGE, "--sweep %.80s: write NAME=1024,2048 or NAME=1024:65536:*2", s);
+        kl_msg(m, KL_RC_USAGE, "write NAME=VALUE, NAME=1024,2048 or NAME=1024:65536:*2");
     ok = ok && kl_list_parse(eq + 1, &values, m);
     if (ok) {
         *out = (struct kl_sweep){.name = names.v, .nname = names.n, .n = values.n};
@@ -233,8 +249,8 @@ bool kl_sweep_parse(const char *s, struct kl_sweep *out, struct kl_msg *m)
             p += n + (p[n] != 0);
         }
         if (!ok)
-            kl_msg(m, KL_RC_USAGE, "--sweep %.80s: `%.40s` must hold %zu values, as 64x128", s,
-                   values.v[i], names.n);
+            kl_msg(m, KL_RC_USAGE, "`%.40s` must hold %zu values, as 64x128", values.v[i],
+                   names.n);
     }
     kl_list_free(&values);
     if (!ok && out->name)

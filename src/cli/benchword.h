@@ -16,6 +16,8 @@ struct kl_list {
     size_t n;
 };
 bool kl_list_parse(const char *s, struct kl_list *out, struct kl_msg *m);
+/* Words between commas, which are no numbers: "cold,warm".  false: one is empty. */
+bool kl_words_parse(const char *s, struct kl_list *out);
 void kl_list_free(struct kl_list *l);
 
 /* --sweep NAME=LIST, or NAME,NAME=AxB,CxD: names that change together. */

@@ -108,7 +108,7 @@ size_t kl_halve(struct kl_halving *h, struct kl_rival *r, size_t n)
     h->over = false;
     bool more = n > 1, measured = false;
     while (more && w.n - 1 > KL_HALVING_FINAL) {
-        const struct kl_rule few = {0, KL_STATE_LEAST, samples, 1e9, left(&w) / 2 / (double)w.n, 0};
+        const struct kl_rule few = {0, KL_STOP_LEAST, samples, 1e9, left(&w) / 2 / (double)w.n, 0};
         measure(&w, &few);
         measured = true;
         if (r[0].failed)

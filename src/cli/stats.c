@@ -3,7 +3,9 @@
  * The interval of a median is Efron's BCa interval: quantiles of resampled medians at places that
  * are moved by the bias z0 (how many of them lie below the sample's median) and by the acceleration
  * a (the skewness of the medians that leave one sample out).  A resample of sorted values needs no
- * sort: how often each place was drawn tells where its median lies. */
+ * sort: how often each place was drawn tells where its median lies.  Of few samples, BCa covers 86 to
+ * 94 % where it says 95; there the interval by order statistics, which covers at least that much,
+ * widens it. */
 #include "cli/stats.h"
 
 #include <math.h>
@@ -11,7 +13,7 @@
 
 #include "cli/cli.h"
 
-enum { RESAMPLES = 2000 };
+enum { RESAMPLES = 2000, FEW = 50 };
 
 /* ---- order ---- */
 
@@ -140,11 +142,25 @@ static double acceleration(const double *v, size_t n)
     return square > 0 ? cube / (6 * pow(square, 1.5)) : 0;
 }
 
+/* The place of the lower end by order statistics: how many samples lie below the median is binomial,
+ * and fewer than this with 2.5 % at most. */
+static size_t below_half(size_t n)
+{
+    double p = pow(0.5, (double)n), sum = p;
+    size_t k = 0;
+    while (sum + p * (double)(n - k) / (double)(k + 1) <= 0.025) {
+        p *= (double)(n - k) / (double)(k + 1);
+        sum += p;
+        k++;
+    }
+    return k;
+}
+
 struct kl_interval kl_stats_bca(const double *v, size_t n)
 {
     if (!n)
         return (struct kl_interval){(double)NAN, (double)NAN};
-    if (n < 3 || v[0] == v[n - 1])
+    if (n < KL_STATE_LEAST || v[0] == v[n - 1])
         return (struct kl_interval){v[0], v[n - 1]};
     double *boot = kl_xalloc(RESAMPLES * sizeof *boot), m = kl_stats_median(v, n), below = 0;
     uint32_t *count = kl_xalloc(n * sizeof *count);
@@ -162,6 +178,11 @@ struct kl_interval kl_stats_bca(const double *v, size_t n)
     }
     free(count);
     free(boot);
+    if (n < FEW) {
+        size_t k = below_half(n);
+        q[0] = fmin(q[0], v[k]);
+        q[1] = fmax(q[1], v[n - 1 - k]);
+    }
     return (struct kl_interval){q[0], q[1]};
 }
 
@@ -193,7 +214,7 @@ enum kl_stop kl_rule_stop(const struct kl_rule *r, const double *sorted, size_t 
     if (n >= r->most)
         return KL_STOP_COUNT;
     if (n < r->least)
-        return spent >= 4 * r->most_s && n >= KL_STATE_LEAST ? KL_STOP_TIME : KL_STOP_NOT;
+        return spent >= 4 * r->most_s && n >= KL_STOP_LEAST ? KL_STOP_TIME : KL_STOP_NOT;
     if (spent >= r->enough_s && kl_stats_error(sorted, n) <= r->error)
         return KL_STOP_PRECISION;
     return spent >= r->most_s ? KL_STOP_TIME : KL_STOP_NOT;

@@ -23,7 +23,9 @@ struct kl_interval {
     double lo, hi;
 };
 /* The 95 % interval of the median by the bootstrap, bias-corrected and accelerated (BCa).  The
- * resamples come from a fixed seed: the same samples give the same interval. */
+ * resamples come from a fixed seed: the same samples give the same interval.  Below fifty samples,
+ * where BCa covers less than it says, the interval by order statistics is in it, too; below six there
+ * is none, and this is the range of all samples. */
 struct kl_interval kl_stats_bca(const double *v, size_t n);
 /* The 95 % interval of median(a) / median(b), both resampled. */
 struct kl_interval kl_stats_ratio(const double *a, size_t na, const double *b, size_t nb);
@@ -67,8 +69,9 @@ void kl_stats_summarize(double *v, size_t n, struct kl_summary_stats *out);
 enum kl_state { KL_STATE_UNKNOWN, KL_STATE_SAME, KL_STATE_FAST, KL_STATE_SLOW, KL_STATE_AMBG };
 /* How `now` stands to `ref`: FAST or SLOW if the intervals of the medians do not touch and the
  * medians are further than `resolution` apart; SAME if the ratio's interval lies within `same` of
- * one; AMBG if it does not, so that the samples decide nothing; UNKNOWN below three samples. */
-enum { KL_STATE_LEAST = 3 };
+ * one; AMBG if it does not, so that the samples decide nothing; UNKNOWN below six samples, which
+ * have no 95 % interval. */
+enum { KL_STATE_LEAST = 6, KL_STOP_LEAST = 3 };
 #define KL_STATE_RESOLUTION  0.002
 #define KL_STATE_SAME_WITHIN 0.02
 struct kl_versus {

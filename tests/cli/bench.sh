@@ -63,7 +63,15 @@ w() { "$KILN" bench --device interp "$@" 2>&1 | sed "s/; \`.*//"; }
 w
 w k.kiln:one x=8:f32 nothing=3
 w k.kiln:one x=8:f32 --measure hot
+w k.kiln:one x=8:f32 --measure 1:10
+w k.kiln:one x=8:f32 --measure cold,1:10:+1
+w k.kiln:one x=8:f32 --device 1:10
 w k.kiln:one x=8:f32 --measure ceilings
+w k.kiln:one x=8:f32 -D B=1:10
+w k.kiln:one x=8:f32 --tol soon --verify k.kiln:one
+w k.kiln:one x=8:f32 --verify k.kiln:nothing
+w k.kiln:one x=8:f32 --samples 2.5
+w k.kiln:one x=8:f32 --timeout long
 w k.kiln:one x=8:f32 --measure ,
 w k.kiln:one x=8:f32 --device cpu,
 w k.kiln:one 'x={n}:f32' --sweep n=1:10

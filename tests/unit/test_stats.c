@@ -95,6 +95,29 @@ static void bca_covers(void **u)
     assert_in_range(hits, 400 * 0.917, 400 * 0.983);
 }
 
+/* Of few samples, too, and of a distribution whose median lies where its density breaks. */
+static void few_covers(void **u)
+{
+    static const int ns[] = {6, 8, 10, 13, 20};
+    double v[20];
+    (void)u;
+    state = 777;
+    for (size_t k = 0; k < sizeof ns / sizeof *ns; k++) {
+        int hits = 0;
+        for (int s = 0; s < 500; s++) {
+            for (int i = 0; i < ns[k]; i++)
+                v[i] = uniform() < 0.5 ? 10 - uniform() * 0.1 : 10 - 3 * log(uniform());
+            kl_stats_sort(v, (size_t)ns[k]);
+            struct kl_interval a = kl_stats_bca(v, (size_t)ns[k]);
+            hits += a.lo <= 10 && 10 <= a.hi;
+        }
+        assert_in_range(hits, 500 * 0.935, 500);
+    }
+    double three[] = {1, 2, 4};
+    struct kl_interval a = kl_stats_bca(three, 3); /* their range: there is no such interval */
+    assert_true(a.lo == 1 && a.hi == 4);
+}
+
 /* median(a) / median(b) of b = 2a is one half, and its interval narrow. */
 static void ratio(void **u)
 {
@@ -198,7 +221,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order),  cmocka_unit_test(normal), cmocka_unit_test(bca_known),
-        cmocka_unit_test(bca_covers), cmocka_unit_test(ratio), cmocka_unit_test(error),
+        cmocka_unit_test(bca_covers), cmocka_unit_test(few_covers), cmocka_unit_test(ratio),
+        cmocka_unit_test(error),
         cmocka_unit_test(rule),   cmocka_unit_test(states), cmocka_unit_test(regressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
