@@ -87,11 +87,20 @@ static void halve(struct run *w)
     w->n = 1 + keep;
 }
 
+/* When the time was over after a few samples: all of one are below all of the other. */
+static bool apart(const struct kl_summary_stats *now, const struct kl_summary_stats *ref)
+{
+    return now->n >= KL_STOP_LEAST && ref->n >= KL_STOP_LEAST &&
+           now->ci.hi * (1 + KL_STATE_RESOLUTION) < ref->ci.lo;
+}
+
 static size_t winner(const struct run *w)
 {
+    const struct kl_summary_stats *ref = &w->r[0].stat;
     for (size_t i = 1; i < w->n; i++) {
-        struct kl_versus v = kl_stats_versus(&w->r[w->alive[i]].stat, &w->r[0].stat);
-        if (v.state == KL_STATE_FAST)
+        const struct kl_summary_stats *s = &w->r[w->alive[i]].stat;
+        struct kl_versus v = kl_stats_versus(s, ref);
+        if (v.state == KL_STATE_FAST || (v.state == KL_STATE_UNKNOWN && apart(s, ref)))
             return w->alive[i];
     }
     return 0;
