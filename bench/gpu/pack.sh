@@ -10,7 +10,9 @@ mkdir -p "$DIR/b/bench/gpu" "$DIR/lib" "$DIR/tests"
 cp -r kernels bench examples include "$DIR/"
 cp -r tests/run tests/sweep tests/model tests/explain "$DIR/tests/"
 mkdir -p "$DIR/b/bench/peers"
-"${CC:-cc}" -O2 -shared -fPIC -Iinclude bench/peers/cublas.c -o "$DIR/b/bench/peers/cublas.so" -ldl
+for p in cublas cudnn; do
+    "${CC:-cc}" -O2 -shared -fPIC -Iinclude bench/peers/$p.c -o "$DIR/b/bench/peers/$p.so" -ldl
+done
 for p in kiln bench/gpu/kernels bench/gpu/launch bench/gpu/latency; do
     strip -o "$DIR/b/$p" "$O/$p"
 done

@@ -82,14 +82,15 @@ class CudaClock:
 
     def __init__(self, case):
         import torch
-        self.torch = torch
+        self.torch, self.host_ms = torch, []
         self.dev = torch.device("cuda", case.device_index)
+        torch.cuda.empty_cache()    # what the last case had
         self.junk = torch.randn(max(case.cold_bytes // 4, 1 << 24), device=self.dev)
         self.wait = 0.001
 
     def queue(self, runs, flush, seconds):
-        """Queue runs behind a wait of so many seconds: their times, and how long the queueing took."""
-        torch = self.torch
+        """Queue runs behind a wait of so many seconds: their times, the host's, and that of all."""
+        torch, host = self.torch, []
         pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True))
                  for _ in runs]
         torch.cuda.synchronize(self.dev)
@@ -99,23 +100,43 @@ class CudaClock:
             if flush:
                 self.junk.max()     # reading leaves nothing to be written back
             a.record()
+            t = time.perf_counter()
             run()
+            host.append((time.perf_counter() - t) * 1e3)
             b.record()
         took = time.perf_counter() - start
         torch.cuda.synchronize(self.dev)
-        return [a.elapsed_time(b) for a, b in pairs], took
+        return [a.elapsed_time(b) for a, b in pairs], host, took
 
     def take(self, runs, flush):
-        ms = []
+        ms, self.host_ms = [], []
         for at in range(0, len(runs), self.HELD):
             some = runs[at:at + self.HELD]
             for _ in range(4):      # until the wait was the longer one
-                times, took = self.queue(some, flush, self.wait)
+                times, host, took = self.queue(some, flush, self.wait)
                 if took < self.wait:
                     break
                 self.wait = min(1.5 * took, 0.1)
             ms += times
+            self.host_ms += host
         return ms
+
+
+class OnDevice:
+    """Arrays of a case as tensors: each goes to a GPU once, and its copies are made there."""
+
+    def __init__(self, case, dev):
+        self.case, self.dev, self.first = case, dev, {}
+
+    def __call__(self, name, v):
+        import torch
+        if name not in self.first or self.dev.type == "cpu":
+            t = torch.from_numpy(v)
+            t = t.view(torch.bfloat16) if self.case.dtype(name) == "bf16" else t
+            if self.dev.type == "cpu":
+                return t
+            self.first[name] = t.to(self.dev)
+        return self.first[name].clone()
 
 
 class Implementation:
@@ -127,7 +148,10 @@ class Implementation:
         self.flush = self.n > 48
         self.n = 1 if self.flush else max(self.n, 2)
         self.clock, self.next, self.case = clock, 0, case
-        self.copies = [make({k: v.copy() for k, v in arrays.items()}) for _ in range(self.n)]
+        if case.device == "cpu":
+            self.copies = [make({k: v.copy() for k, v in arrays.items()}) for _ in range(self.n)]
+        else:       # make copies them to the device
+            self.copies = [make(arrays) for _ in range(self.n)]
         for run, _ in self.copies:      # compile, first touch
             run()
 
@@ -180,7 +204,8 @@ class Server:
         if q["do"] == "result":
             i = self.impl[q["implementation"]]
             return {"files": i.result(), "copies": i.n, "flush": i.flush}
-        return {"ms": self.impl[q["implementation"]].time(q["cold"], q["n"])}
+        ms = self.impl[q["implementation"]].time(q["cold"], q["n"])
+        return {"ms": ms, "host_ms": getattr(self.clock, "host_ms", [])}
 
 
 def serve(name, version, find, clocks=None, ready=None):

@@ -38,6 +38,22 @@ def functions(case):
     def sums(a):
         return torch.sum(a["x"], 1, dtype=TYPES[case.dtype("s")])
 
+    def whole(name, otherwise):
+        return int(case.scalars.get(name, otherwise))
+
+    def pair(one, two, otherwise):
+        return whole(one, otherwise), whole(two, otherwise)
+
+    def convolution(a):
+        return F.conv2d(a["x"], a["w"], None, pair("SH", "SW", 1), pair("PH", "PW", 0),
+                        pair("DH", "DW", 1), whole("groups", 1))
+
+    def pool(a):
+        size, step, pad = pair("KH", "KW", 2), pair("SH", "SW", 2), pair("PH", "PW", 0)
+        if whole("MEAN", 0):
+            return F.avg_pool2d(a["x"], size, step, pad, count_include_pad=bool(whole("INCLUDE", 1)))
+        return F.max_pool2d(a["x"], size, step, pad, pair("DH", "DW", 1))
+
     plain = {
         "softmax": lambda a: torch.softmax(a["x"], 1), "erf_form": lambda a: F.gelu(a["x"]),
         "tanh_form": lambda a: F.gelu(a["x"], approximate="tanh"), "layernorm": norm,
@@ -46,6 +62,13 @@ def functions(case):
         "softmax_columns": lambda a: torch.softmax(a["x"], 0),
     }
     plain["softmax_online"] = plain["softmax"]
+    if "bias" not in case.arrays and not act:
+        plain["conv2d"] = convolution
+    if not whole("MEAN", 0) or pair("DH", "DW", 1) == (1, 1):
+        plain["pool"] = pool
+    forms = (F.relu, F.silu, F.gelu, lambda v: F.gelu(v, approximate="tanh"), torch.sigmoid, torch.tanh)
+    if case.kernel == "act" and 0 <= act < len(forms):
+        plain["act"] = lambda a: forms[act](a["x"])
     plain["layernorm_looped"], plain["rmsnorm_looped"] = norm, rms
     into = {
         "softmax": lambda a, y: torch.softmax(a["x"], 1, out=y),
@@ -70,9 +93,7 @@ def find(case):
     o = out[0]
     dev = torch.device(case.device, case.device_index if case.device == "cuda" else 0)
 
-    def tensor(name, v):
-        t = torch.from_numpy(v)
-        return (t.view(torch.bfloat16) if case.dtype(name) == "bf16" else t).to(dev)
+    tensor = kiln_peer.OnDevice(case, dev)
 
     def back(t):
         t = t.cpu()
@@ -104,6 +125,8 @@ def ready(threads):
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
     torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True   # the fastest algorithm, by trial
 
 
 class TorchClock(kiln_peer.HostClock):

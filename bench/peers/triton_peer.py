@@ -81,9 +81,7 @@ def find(case):
     o, dev, chosen = out[0], torch.device("cuda", case.device_index), []
     torch.cuda.set_device(dev)
 
-    def tensor(name, v):
-        t = torch.from_numpy(v)
-        return (t.view(torch.bfloat16) if case.dtype(name) == "bf16" else t).to(dev)
+    tensor = kiln_peer.OnDevice(case, dev)
 
     def back(t):
         return t.cpu().view(torch.uint16).numpy() if t.dtype == torch.bfloat16 else t.cpu().numpy()

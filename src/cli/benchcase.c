@@ -205,6 +205,7 @@ static void make_peers(struct kl_bench *b, const struct kl_point *point)
 {
     size_t kernels = b->nsubject;
     for (size_t d = 0; d < b->ndev; d++) {
+        const struct kl_peer *asked = NULL;
         size_t of = 0;
         while (of < kernels && (b->subject[of].dev != &b->dev[d] || b->subject[of].row.failed))
             of++;
@@ -214,7 +215,8 @@ static void make_peers(struct kl_bench *b, const struct kl_point *point)
             size_t n = 0;
             if (kl_peer_hello(&b->peer[i], &b->dev[d], &m))
                 n = kl_peer_case(&b->peer[i], &b->dev[d], &b->subject[of].args,
-                                 b->subject[of].src->s.path, run, &m);
+                                 b->subject[of].src->s.path, asked, run, &m);
+            asked = !asked && b->peer[i].question ? &b->peer[i] : asked;
             if (!n)
                 left_out(b, of, point, &b->peer[i], &m);
             for (size_t k = 0; k < n; k++)

@@ -5,8 +5,10 @@
 #include "cli/compare.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Digits, least exponent, and the RMS ratio that counts as right, by type. */
 static const struct {
@@ -51,30 +53,52 @@ static int mask(double v)
 
 static double at(const struct kl_arr *a, uint64_t i, uint64_t *bits)
 {
-    *bits = kl_elem_load(a->elem, kl_arr_at(a, i));
+    const void *p =
+        a->dense ? (const char *)a->data + i * kl_elems[a->elem].bytes : kl_arr_at(a, i);
+    *bits = kl_elem_load(a->elem, p);
     return kl_elem_double(a->elem, *bits);
 }
 
-static double rms_of(const struct kl_arr *a)
+/* ---- parts ---- */
+
+/* Large arrays are compared in parts of this many elements, by several threads; the parts are put
+ * together in order, so that the result does not depend on how many there are. */
+#define PART ((uint64_t)1 << 20)
+enum { THREADS = 32 };
+
+struct part {
+    struct kl_cmp c;
+    double e2, r2, far;  /* sums of squares; the largest error before the first bad element */
+    double sum;          /* of the reference's squares, with how many */
+    uint64_t n;
+};
+struct job {
+    const struct kl_arr *got, *ref;
+    const struct kl_tol *tol;
+    double scale;
+    bool scaling; /* only the reference's RMS is wanted */
+    struct part *part;
+    uint64_t parts, next; /* next: by an atomic counter */
+};
+
+static void measure(const struct job *j, struct part *p, uint64_t from, uint64_t to)
 {
-    double sum = 0;
-    uint64_t n = 0, bits;
-    for (uint64_t i = 0; i < a->count; i++) {
-        double v = at(a, i, &bits);
+    uint64_t bits;
+    for (uint64_t i = from; i < to; i++) {
+        double v = at(j->ref, i, &bits);
         if (!mask(v))
-            sum += v * v, n++;
+            p->sum += v * v, p->n++;
     }
-    return n ? sqrt(sum / (double)n) : 0;
 }
 
-void kl_compare(const struct kl_arr *got, const struct kl_arr *ref, const struct kl_tol *tol,
-                struct kl_cmp *c)
+static void compare(const struct job *j, struct part *p, uint64_t from, uint64_t to)
 {
-    double e2 = 0, r2 = 0, far = -1;
-    double scale = tol->kind == KL_TOL_REL ? rms_of(ref) : 0;
+    const struct kl_arr *got = j->got, *ref = j->ref;
+    const struct kl_tol *tol = j->tol;
+    struct kl_cmp *c = &p->c;
     bool flt = kl_is_float(got->elem);
-    *c = (struct kl_cmp){.count = got->count, .limit = tol->v};
-    for (uint64_t i = 0; i < got->count; i++) {
+    p->far = -1;
+    for (uint64_t i = from; i < to; i++) {
         uint64_t gb, rb;
         double g = at(got, i, &gb), r = at(ref, i, &rb);
         int gm = mask(g), rm = mask(r);
@@ -85,26 +109,106 @@ void kl_compare(const struct kl_arr *got, const struct kl_arr *ref, const struct
         c->differ += !same;
         c->masks += gm != rm;
         if (!gm && !rm) {
-            e2 += err * err;
-            r2 += r * r;
+            p->e2 += err * err;
+            p->r2 += r * r;
         }
         c->max_abs = err > c->max_abs ? err : c->max_abs;
         c->max_ulp = ulp > c->max_ulp ? ulp : c->max_ulp;
         switch (tol->kind) {
         case KL_TOL_EXACT: bad = !same; break;
         case KL_TOL_ULP: bad |= ulp > tol->v; break;
-        case KL_TOL_REL: bad |= err > tol->v * fmax(fabs(r), scale); break;
+        case KL_TOL_REL: bad |= err > tol->v * fmax(fabs(r), j->scale); break;
         case KL_TOL_DEFAULT: bad |= !flt && !same; break;
         }
         if (bad && c->nfirst < KL_CMP_FIRST)
             c->first[c->nfirst++] = i;
-        if (bad ? !c->beyond : !c->beyond && err > far)
-            c->worst = i, far = err;
+        if (bad ? !c->beyond : !c->beyond && err > p->far)
+            c->worst = i, p->far = err;
         c->beyond += bad;
     }
-    c->rms = e2 == 0 ? 0 : r2 == 0 ? (double)INFINITY : sqrt(e2 / r2);
+}
+
+static void *work(void *user)
+{
+    struct job *j = user;
+    for (;;) {
+        uint64_t k = __atomic_fetch_add(&j->next, 1, __ATOMIC_RELAXED), from = k * PART;
+        if (k >= j->parts)
+            return NULL;
+        uint64_t to = from + PART < j->ref->count ? from + PART : j->ref->count;
+        if (j->scaling)
+            measure(j, &j->part[k], from, to);
+        else
+            compare(j, &j->part[k], from, to);
+    }
+}
+
+static void run_parts(struct job *j)
+{
+    pthread_t thread[THREADS];
+    size_t started = 0;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t n = j->parts < THREADS ? j->parts : THREADS;
+    j->next = 0;
+    while (started + 1 < n && (long)started + 1 < cores &&
+           pthread_create(&thread[started], NULL, work, j) == 0)
+        started++;
+    work(j);
+    while (started)
+        pthread_join(thread[--started], NULL);
+}
+
+/* p behind what m has. */
+static void join(struct part *m, const struct part *p)
+{
+    struct kl_cmp *c = &m->c;
+    const struct kl_cmp *d = &p->c;
+    if (!c->beyond && (d->beyond || p->far > m->far)) {
+        c->worst = d->worst;
+        m->far = p->far;
+    }
+    for (uint32_t i = 0; i < d->nfirst && c->nfirst < KL_CMP_FIRST; i++)
+        c->first[c->nfirst++] = d->first[i];
+    c->differ += d->differ;
+    c->masks += d->masks;
+    c->beyond += d->beyond;
+    c->max_abs = fmax(c->max_abs, d->max_abs);
+    c->max_ulp = fmax(c->max_ulp, d->max_ulp);
+    m->e2 += p->e2;
+    m->r2 += p->r2;
+    m->sum += p->sum;
+    m->n += p->n;
+}
+
+static struct part all_parts(struct job *j)
+{
+    struct part all = {.far = -1};
+    j->parts = (j->ref->count + PART - 1) / PART;
+    j->part = kl_xalloc((j->parts + 1) * sizeof *j->part);
+    run_parts(j);
+    for (uint64_t k = 0; k < j->parts; k++)
+        join(&all, &j->part[k]);
+    free(j->part);
+    return all;
+}
+
+void kl_compare(const struct kl_arr *got, const struct kl_arr *ref, const struct kl_tol *tol,
+                struct kl_cmp *c)
+{
+    struct job j = {.got = got, .ref = ref, .tol = tol};
+    if (tol->kind == KL_TOL_REL) {
+        j.scaling = true;
+        struct part rms = all_parts(&j);
+        j.scale = rms.n ? sqrt(rms.sum / (double)rms.n) : 0;
+        j.scaling = false;
+    }
+    struct part all = all_parts(&j);
+    *c = all.c;
+    c->count = got->count;
+    c->limit = tol->v;
+    c->rms = all.e2 == 0 ? 0 : all.r2 == 0 ? (double)INFINITY : sqrt(all.e2 / all.r2);
     c->ok = c->beyond == 0;
-    if (tol->kind == KL_TOL_DEFAULT && flt) {
+    if (tol->kind == KL_TOL_DEFAULT && kl_is_float(got->elem)) {
         c->limit = floats[got->elem].rms;
         c->ok &= c->rms <= c->limit;
     }

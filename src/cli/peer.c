@@ -171,8 +171,9 @@ static bool is_scalar(const kl_tool_param *p)
 }
 
 static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                        const char *file, struct kl_msg *why)
+                        const char *file, const struct kl_peer *other, struct kl_msg *why)
 {
+    json_t *theirs = json_object_get(other ? other->question : NULL, "arrays");
     size_t nparam;
     bool ok = true;
     json_t *arrays = json_array(), *scalars = json_object();
@@ -185,7 +186,9 @@ static json_t *describe(struct kl_peer *p, struct kl_bdev *d, const struct kl_ar
         for (int32_t k = 0; k < a->ndim; k++)
             json_array_append_new(shape, json_integer(a->shape[k]));
         if (a->p->reads)
-            ok = kl_proc_write_array(&p->proc, a, &path, why);
+            ok = kl_proc_write_array(
+                &p->proc, a,
+                json_string_value(json_object_get(json_array_get(theirs, i), "path")), &path, why);
         json_array_append_new(arrays,
                               json_pack("{s:s, s:s, s:o, s:b, s:b, s:s?}", "name", a->p->name,
                                         "dtype", kl_elems[a->elem].name, "shape", shape, "reads",
@@ -223,10 +226,11 @@ static char *name_of(const struct kl_peer *p, const char *said)
 }
 
 static size_t ask_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                       const char *file, struct kl_peerrun *out, struct kl_msg *why)
+                       const char *file, const struct kl_peer *other, struct kl_peerrun *out,
+                       struct kl_msg *why)
 {
     size_t n = 0;
-    json_t *q = describe(p, d, args, file, why), *a = NULL;
+    json_t *q = describe(p, d, args, file, other, why), *a = NULL;
     if (!q)
         return 0;
     a = kl_proc_ask(&p->proc, json_incref(q), why);
@@ -247,17 +251,18 @@ static size_t ask_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_arg
 }
 
 size_t kl_peer_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                    const char *file, struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why)
+                    const char *file, const struct kl_peer *other,
+                    struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why)
 {
+    json_decref(p->question); /* the last case: nobody goes back to it */
+    p->question = NULL;
     for (size_t i = 0; i < args->narr; i++)
         if (args->arr[i].alias ||
             (args->arr[i].p->writes && !args->arr[i].made && !args->arr[i].p->has_init)) {
             kl_msg(why, KL_RC_OK, "%s is updated in place", args->arr[i].p->name);
             return 0;
         }
-    json_decref(p->question); /* the last case: nobody goes back to it */
-    p->question = NULL;
-    return ready(p, why) ? ask_case(p, d, args, file, out, why) : 0;
+    return ready(p, why) ? ask_case(p, d, args, file, other, out, why) : 0;
 }
 
 /* A question about one implementation. */

@@ -52,9 +52,11 @@ struct kl_peerrun {
     size_t copies;   /* it says that it runs over so many copies; 0: it has not said */
     bool flush;      /* it says that it flushes the cache instead */
 };
-/* What the peer does of this case: as many as *n (at most KL_PEER_IMPLS).  0 and why: nothing. */
+/* What the peer does of this case: how many implementations, at most KL_PEER_IMPLS.  0 and why:
+ * nothing.  other: a peer that was asked of the same case, whose files are taken; or NULL. */
 size_t kl_peer_case(struct kl_peer *p, struct kl_bdev *d, const struct kl_args *args,
-                    const char *file, struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why);
+                    const char *file, const struct kl_peer *other,
+                    struct kl_peerrun out[KL_PEER_IMPLS], struct kl_msg *why);
 /* Compute once and compare with the arrays of args.  false with m->rc KL_RC_OK: it does not do the
  * case. */
 bool kl_peer_check(struct kl_peerrun *r, const struct kl_args *args, double *error,
@@ -75,8 +77,10 @@ void *kl_proc_ask(struct kl_proc *p, void *question, struct kl_msg *m);
 void kl_proc_stop(struct kl_proc *p);  /* the process; its folder stays */
 void kl_proc_clear(struct kl_proc *p); /* remove the arrays of the last case */
 void kl_proc_end(struct kl_proc *p);
-/* Into the next file of the folder, whose path is to be freed. */
-bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path, struct kl_msg *m);
+/* Into the next file of the folder, whose path is to be freed.  same: a file with the same contents,
+ * or NULL. */
+bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, const char *same, char **path,
+                         struct kl_msg *m);
 /* A dense array as .npy. */
 bool kl_array_save(const char *path, const struct kl_arr *a, struct kl_msg *m);
 /* The arrays of a case lie in files 0.npy to 63.npy of its folder. */

@@ -302,10 +302,11 @@ bool kl_array_save(const char *path, const struct kl_arr *a, struct kl_msg *m)
     return ok || kl_msg(m, KL_RC_ENV, "cannot write %s", path);
 }
 
-bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, char **path, struct kl_msg *m)
+bool kl_proc_write_array(struct kl_proc *p, const struct kl_arr *a, const char *same, char **path,
+                         struct kl_msg *m)
 {
     if (p->files == KL_PEER_FILES)
         return kl_msg(m, KL_RC_USAGE, "more than %d arrays", KL_PEER_FILES);
     *path = kl_xprintf("%s/%d.npy", p->dir, p->files++);
-    return kl_array_save(*path, a, m);
+    return (same && link(same, *path) == 0) || kl_array_save(*path, a, m);
 }

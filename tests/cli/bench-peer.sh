@@ -201,4 +201,30 @@ BAD=crash "$KILN" bench --device interp --samples 3 --measure warm --format csv 
     --sweep n=100:500:+100 --peer bad.so | rows | sed -E 's/for [0-9.e+-]+ of/for # of/'
 KILN_PEER_TIMEOUT=soon "$KILN" bench --device interp k.kiln:one x=9:f32 --peer bad.so 2>&1
 echo "rc $?"
+echo "== kept from one run to the next"
+cat >counts <<'P'
+#!/bin/sh
+n=0
+while read -r q; do
+    case $q in
+    *'"hello"'*) echo '{"name": "counts", "version": "2"}' ;;
+    *'"case"'*) n=$((n + 1)); [ $n -lt 3 ] || exit 7; echo '{"skip": "case '$n'"}' ;;
+    esac
+done
+P
+chmod +x counts
+if python3 -c '' 2>/dev/null; then
+    python3 "$SRC/bench/peers/keep.py" hold ./kept ./counts & keeper=$!
+    for i in 1 2 3 4 5 6 7 8 9 10; do [ -x kept ] || sleep 0.2; done
+    for i in 1 2 3 4; do
+        "$KILN" bench --device interp --samples 1 --measure warm --format csv k.kiln:one x=9:f32 --peer ./kept |
+            tail -1 | cut -d, -f1,7,31-
+    done
+    kill $keeper
+    wait $keeper
+    ls kept* 2>/dev/null
+else
+    printf '%s\n' 'counts,skipped,,case 1' 'counts,skipped,,case 2' \
+        'counts,failed,,it has ended with exit status 7' 'counts,skipped,,case 1'
+fi
 ls -d kiln-peer-* 2>/dev/null | wc -l

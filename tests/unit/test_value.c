@@ -279,6 +279,32 @@ static void compared(void **state)
                  kl_tol_parse("nan", &rel) || kl_tol_parse("inf", &rel));
 }
 
+/* Large arrays are compared in parts: what is first, worst and counted crosses them. */
+static void compared_in_parts(void **state)
+{
+    enum { N = (5 << 19) + 3 };
+    float *got = malloc(N * sizeof *got), *ref = malloc(N * sizeof *ref);
+    struct kl_arr a = array(KL_f32, N, got), b = array(KL_f32, N, ref);
+    struct kl_tol dflt = {0}, exact = {KL_TOL_EXACT, 0}, rel = {KL_TOL_REL, 0.5};
+    struct kl_cmp c;
+    (void)state;
+    assert_true(got && ref);
+    for (size_t i = 0; i < N; i++)
+        got[i] = ref[i] = i % 2 ? 1 : -1;
+    kl_compare(&a, &b, &exact, &c);
+    assert_true(c.ok && c.count == N && c.differ == 0 && c.rms == 0);
+    got[1 << 20] = -3;           /* the first element of the second part */
+    got[N - 1] = ref[N - 1] + 5; /* the last one */
+    kl_compare(&a, &b, &dflt, &c);
+    assert_true(c.differ == 2 && c.worst == N - 1 && c.max_abs == 5 && !c.ok);
+    assert_true(fabs(c.rms - sqrt((4 + 25) / (double)N)) < 1e-12);
+    kl_compare(&a, &b, &rel, &c);
+    assert_true(c.beyond == 2 && c.worst == 1 << 20 && c.nfirst == 2);
+    assert_true(c.first[0] == 1 << 20 && c.first[1] == N - 1);
+    free(got);
+    free(ref);
+}
+
 static void poisoned(void **state)
 {
     (void)state;
@@ -318,7 +344,7 @@ int main(void)
         cmocka_unit_test(numbers),  cmocka_unit_test(shapes),   cmocka_unit_test(values),
         cmocka_unit_test(philox),   cmocka_unit_test(filled),   cmocka_unit_test(texts),
         cmocka_unit_test(filled_in_parts),
-        cmocka_unit_test(compared), cmocka_unit_test(poisoned), cmocka_unit_test(strided),
+        cmocka_unit_test(compared), cmocka_unit_test(compared_in_parts), cmocka_unit_test(poisoned), cmocka_unit_test(strided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
