@@ -194,6 +194,9 @@ bool kl_baseline_open(struct kl_baseline *b, const char *path, struct kl_msg *m)
 /* The row of the same kernel, setting, shape, point and device; *samples is to be freed. */
 bool kl_baseline_find(const struct kl_baseline *b, const struct kl_row *r, int warm,
                       struct kl_summary_stats *out, double **samples);
+/* Why ratios to that row say less than they seem to, allocated; NULL: nothing is known. */
+char *kl_baseline_doubt(const struct kl_baseline *b, const struct kl_row *r,
+                        const struct kl_bdev *d);
 void kl_baseline_close(struct kl_baseline *b);
 
 /* ---- from nothing to the result (benche2e.c) ---- */

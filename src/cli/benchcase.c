@@ -18,6 +18,18 @@ void kl_bench_note(struct kl_bench *b, char *text)
     b->rep.note[b->rep.nnote++] = text;
 }
 
+/* On a terminal: what is done before anything is measured.  NULL: nothing any more. */
+static void show_step(const struct kl_bench *b, const char *what, const char *name)
+{
+    if (b->tty && !what)
+        fputs("\r\033[K", stderr);
+    if (!b->tty || !what)
+        return;
+    fprintf(stderr, "\r\033[Kcase %zu of %zu  %s %s", b->rep.cases + 1,
+            kl_points(b->sweep, b->nsweep), what, name);
+    fflush(stderr);
+}
+
 /* ---- making ---- */
 
 static void push_assign(struct kl_assigns *as, const char *name, char *value, bool define)
@@ -147,7 +159,10 @@ static int make_kernels(struct kl_bench *b, const struct kl_point *point)
             kl_point_free(&set);
             if (!ok)
                 return kl_fail(m.rc, "%s", m.text);
-            if (kl_subject_make(s, &b->ref, kl_opt_given(b->o, KL_OPT_verify))) {
+            show_step(b, "preparing and checking", kiln_kernel_name(b->src[k].k));
+            bool made = kl_subject_make(s, &b->ref, kl_opt_given(b->o, KL_OPT_verify));
+            show_step(b, NULL, NULL);
+            if (made) {
                 int rc = b->flops ? count_flops(b, s, point) : 0;
                 if (rc)
                     return rc;
@@ -213,14 +228,17 @@ static void make_peers(struct kl_bench *b, const struct kl_point *point)
             struct kl_peerrun run[KL_PEER_IMPLS];
             struct kl_msg m = {0};
             size_t n = 0;
+            show_step(b, "asking", b->peer[i].path);
             if (kl_peer_hello(&b->peer[i], &b->dev[d], &m))
                 n = kl_peer_case(&b->peer[i], &b->dev[d], &b->subject[of].args,
                                  b->subject[of].src->s.path, asked, run, &m);
             asked = !asked && b->peer[i].question ? &b->peer[i] : asked;
             if (!n)
                 left_out(b, of, point, &b->peer[i], &m);
-            for (size_t k = 0; k < n; k++)
+            for (size_t k = 0; k < n; k++) {
+                show_step(b, "checking", run[k].name);
                 one_peer(b, of, point, &run[k]);
+            }
         }
     }
     for (size_t i = 0; i < b->nsubject && b->npeer; i++) /* threads of OpenMP spin */
@@ -380,6 +398,9 @@ static void compare(struct kl_bench *b, struct kl_subject *s)
         struct kl_summary_stats old;
         double *samples;
         r->has_base = kl_baseline_find(&b->base, r, w, &old, &samples);
+        char *doubt = r->has_base ? kl_baseline_doubt(&b->base, r, s->dev) : NULL;
+        if (doubt)
+            kl_bench_note(b, doubt);
         if (r->has_base)
             r->base = kl_stats_versus(&r->stat[w], &old);
         else if (!r->peer) {

@@ -267,35 +267,68 @@ static bool is(const json_t *o, const char *key, const char *want)
     return s && strcmp(s, want ? want : "") == 0;
 }
 
-bool kl_baseline_find(const struct kl_baseline *b, const struct kl_row *r, int warm,
-                      struct kl_summary_stats *out, double **samples)
+static json_t *row_of(const struct kl_baseline *b, const struct kl_row *r, const char *kind)
 {
     json_t *rows = json_object_get(b->root, "rows"), *o;
     size_t i;
-    *samples = NULL;
     json_array_foreach(rows, i, o)
     {
-        json_t *s = json_object_get(o, warm ? "warm" : "cold");
-        if (!s || !is(o, "kernel", r->kernel) || !is(o, "setting", r->setting) ||
-            !is(o, "shape", r->shape) || !is(o, "point", r->point) || !is(o, "device", r->device))
-            continue;
-        json_t *ci = json_object_get(s, "ci"), *list = json_object_get(s, "sorted");
-        *out = (struct kl_summary_stats){
-            .median = json_number_value(json_object_get(s, "median")),
-            .min = json_number_value(json_object_get(s, "min")),
-            .ci = {json_number_value(json_array_get(ci, 0)),
-                   json_number_value(json_array_get(ci, 1))},
-            .n = (size_t)json_integer_value(json_object_get(s, "samples"))};
-        if (json_array_size(list)) {
-            out->n = json_array_size(list);
-            *samples = kl_xalloc(out->n * sizeof **samples);
-            for (size_t k = 0; k < out->n; k++)
-                (*samples)[k] = json_number_value(json_array_get(list, k));
-            kl_stats_summarize(*samples, out->n, out);
-        }
-        return out->n > 0 && out->median > 0;
+        if (json_object_get(o, kind) && is(o, "kernel", r->kernel) &&
+            is(o, "setting", r->setting) && is(o, "shape", r->shape) && is(o, "point", r->point) &&
+            is(o, "device", r->device))
+            return o;
     }
-    return false;
+    return NULL;
+}
+
+bool kl_baseline_find(const struct kl_baseline *b, const struct kl_row *r, int warm,
+                      struct kl_summary_stats *out, double **samples)
+{
+    const char *kind = warm ? "warm" : "cold";
+    json_t *s = json_object_get(row_of(b, r, kind), kind);
+    json_t *ci = json_object_get(s, "ci"), *list = json_object_get(s, "sorted");
+    *samples = NULL;
+    if (!s)
+        return false;
+    *out = (struct kl_summary_stats){
+        .median = json_number_value(json_object_get(s, "median")),
+        .min = json_number_value(json_object_get(s, "min")),
+        .ci = {json_number_value(json_array_get(ci, 0)), json_number_value(json_array_get(ci, 1))},
+        .n = (size_t)json_integer_value(json_object_get(s, "samples"))};
+    if (json_array_size(list)) {
+        out->n = json_array_size(list);
+        *samples = kl_xalloc(out->n * sizeof **samples);
+        for (size_t k = 0; k < out->n; k++)
+            (*samples)[k] = json_number_value(json_array_get(list, k));
+        kl_stats_summarize(*samples, out->n, out);
+    }
+    return out->n > 0 && out->median > 0;
+}
+
+/* A copy that moved by more than this between the runs: so may everything else. */
+#define MOVED 0.05
+
+char *kl_baseline_doubt(const struct kl_baseline *b, const struct kl_row *r,
+                        const struct kl_bdev *d)
+{
+    const char *now = kiln_context_device_info(d->s.ctx)->name, *then = NULL;
+    json_t *devices = json_object_get(b->root, "devices"), *o;
+    size_t i;
+    json_array_foreach(devices, i, o)
+    {
+        if (is(o, "device", r->device))
+            then = json_string_value(json_object_get(o, "name"));
+    }
+    if (then && strcmp(then, now) != 0)
+        return kl_xprintf("%s was measured on %.80s, and this is %s: ratios to it compare machines",
+                          b->path, then, now);
+    const char *kind = r->has[0] ? "cold" : "warm";
+    double was = json_number_value(json_object_get(row_of(b, r, kind), "copy_gbs"));
+    if (was > 0 && r->copy_gbs > 0 && fabs(r->copy_gbs / was - 1) > MOVED)
+        return kl_xprintf("beside %s %s the copy reaches %.4g GB/s, in %s it was %.4g: the machine "
+                          "is another one than then; --vs measures both in turn",
+                          r->kernel, r->shape, r->copy_gbs, b->path, was);
+    return NULL;
 }
 
 void kl_baseline_close(struct kl_baseline *b)

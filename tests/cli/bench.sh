@@ -98,6 +98,14 @@ base '{"median": 1, "min": 1, "ci": [1, 1], "samples": 3, "sorted": ["a", null, 
 base '{"median": 1, "min": 1, "ci": [1], "samples": 3}'
 base '{"median": "1", "min": 1, "ci": [1, 1], "samples": 3}'
 base '7'
+# another machine than now
+echo '{"schema": "kiln.bench/1", "devices": [{"device": "interp", "name": "Abacus"}], "rows": [
+    {"kernel": "one/f32", "setting": "", "shape": "8", "point": "", "device": "interp",
+     "warm": {"median": 1, "min": 1, "ci": [1, 1], "samples": 9}}]}' >rows.json
+b k.kiln:one x=8:f32 --measure warm --baseline rows.json | grep Abacus | sed 's/this is .*:/this is #:/'
+sed 's/Abacus/'"$(b k.kiln:one x=8:f32 --measure warm --format json | sed -n 's/.*"name": "\(.*\)",/\1/p' | head -1)"'/
+    s/"warm"/"copy_gbs": 1e9, "warm"/' rows.json >same.json
+b k.kiln:one x=8:f32 --measure warm,ceilings --baseline same.json | grep -o 'in same.json it was.*'
 echo '{"schema": "kiln.bench/1", "rows": [3]}' >rows.json
 w k.kiln:one x=8:f32 --baseline rows.json
 echo '{"schema": "kiln.bench/1", "rows": [{"kernel": 3}]}' >rows.json
