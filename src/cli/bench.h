@@ -20,14 +20,17 @@ struct kl_watch {
     double full_mhz;    /* what the chip can do; 0: unknown */
     char governor[40];  /* of the CPU; "" unknown */
     char turbo[40];     /* "on", "off"; "" unknown */
-    char throttle[200]; /* reasons, "" none or unknown */
+    char throttle[200]; /* reasons, and in how many of the bursts; "" none or unknown */
     bool throttle_known;
+    char driver[40];     /* its version, "" unknown */
+    size_t looks, seen[8]; /* how often reasons were read, and each of them was there */
     void *nvml, *handle; /* the library, the device */
     struct kl_nvml *fn;
 };
 void kl_watch_open(struct kl_watch *w, kiln_device device, int32_t index);
 double kl_watch_mhz(const struct kl_watch *w); /* now; 0: unknown */
-void kl_watch_throttle(struct kl_watch *w);    /* reads the reasons into w->throttle */
+void kl_watch_look(struct kl_watch *w);     /* reads the reasons for throttling, after a burst */
+void kl_watch_throttle(struct kl_watch *w); /* what was seen, as w->throttle */
 void kl_watch_close(struct kl_watch *w);
 double kl_bench_now(void *user); /* seconds, monotonic */
 /* Each thread that the process has now onto a core of its own; how many. */

@@ -30,6 +30,7 @@ struct kl_nvml {
     int (*clock)(void *dev, unsigned type, unsigned *mhz);
     int (*full)(void *dev, unsigned type, unsigned *mhz);
     int (*reasons)(void *dev, unsigned long long *bits);
+    int (*driver)(char *version, unsigned n);
 };
 enum { NVML_SM = 1 };
 
@@ -84,6 +85,9 @@ static void open_nvml(struct kl_watch *w)
     if (!find(w->nvml, "nvmlDeviceGetCurrentClocksEventReasons", &f->reasons))
         find(w->nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", &f->reasons);
     find(w->nvml, "nvmlDeviceGetHandleByUUID", &f->by_uuid);
+    if (find(w->nvml, "nvmlSystemGetDriverVersion", &f->driver) &&
+        f->driver(w->driver, sizeof w->driver) != 0)
+        w->driver[0] = 0;
     if (open_device(w, &w->handle) != 0) {
         w->handle = NULL;
         f->shutdown();
@@ -134,7 +138,6 @@ void kl_watch_open(struct kl_watch *w, kiln_device device, int32_t index)
         open_nvml(w);
     else
         open_cpu(w);
-    kl_watch_throttle(w);
 }
 
 double kl_watch_mhz(const struct kl_watch *w)
@@ -146,16 +149,30 @@ double kl_watch_mhz(const struct kl_watch *w)
     return w->handle && w->fn->clock(w->handle, NVML_SM, &mhz) == 0 ? mhz : 0;
 }
 
-void kl_watch_throttle(struct kl_watch *w)
+enum { NREASON = sizeof reasons / sizeof *reasons };
+_Static_assert(NREASON == sizeof((struct kl_watch *)NULL)->seen / sizeof(size_t), "");
+
+void kl_watch_look(struct kl_watch *w)
 {
     unsigned long long bits = 0;
+    if (!w->handle || !w->fn->reasons || w->fn->reasons(w->handle, &bits) != 0)
+        return;
+    w->looks++;
+    for (size_t i = 0; i < NREASON; i++)
+        w->seen[i] += (bits & reasons[i].bit) != 0;
+}
+
+void kl_watch_throttle(struct kl_watch *w)
+{
     size_t used = 0;
     w->throttle[0] = 0;
-    w->throttle_known = w->handle && w->fn->reasons && w->fn->reasons(w->handle, &bits) == 0;
-    for (size_t i = 0; w->throttle_known && i < sizeof reasons / sizeof *reasons; i++)
-        if ((bits & reasons[i].bit) && used < sizeof w->throttle)
-            used += (size_t)snprintf(w->throttle + used, sizeof w->throttle - used, "%s%s",
-                                     used ? ", " : "", reasons[i].name);
+    w->throttle_known = w->looks > 0;
+    for (size_t i = 0; i < NREASON; i++)
+        if (w->seen[i] && used < sizeof w->throttle)
+            used += (size_t)snprintf(w->throttle + used, sizeof w->throttle - used,
+                                     "%s%s in %.3g%% of the bursts", used ? ", " : "",
+                                     reasons[i].name,
+                                     100 * (double)w->seen[i] / (double)w->looks);
 }
 
 void kl_watch_close(struct kl_watch *w)

@@ -124,6 +124,7 @@ static json_t *device(const struct kl_bdev *d)
     kl_json_set(o, "threads", json_integer((json_int_t)kiln_context_threads(d->s.ctx)));
     kl_json_set(o, "multiprocessors", json_integer(d->cuda ? i->sms : 0));
     kl_json_set(o, "driver", json_integer(i->driver));
+    kl_json_set(o, "driver_version", kl_json_some(d->watch.driver));
     kl_json_set(o, "cache_bytes", json_integer((json_int_t)d->cache_bytes));
     kl_json_set(o, "copy_gbs", range(&d->ceiling[0]));
     kl_json_set(o, "read_gbs", range(&d->ceiling[1]));

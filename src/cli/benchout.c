@@ -317,7 +317,8 @@ static void device_line(const struct kl_bdev *d, struct text *t, const char *bef
     char size[32], empty[32];
     unsigned threads = kiln_context_threads(d->s.ctx);
     if (d->cuda)
-        put(t, "%sdevice  %s, %d SMs, driver CUDA %d.%d", before, i->name, i->sms, i->driver / 1000,
+        put(t, "%sdevice  %s, %d SMs, driver %s%sCUDA %d.%d", before, i->name, i->sms,
+            d->watch.driver, *d->watch.driver ? ", " : "", i->driver / 1000,
             i->driver % 1000 / 10);
     else
         put(t, "%sdevice  %s, %u thread%s", before,
@@ -383,7 +384,7 @@ static void e2e_table(const struct kl_report *p, struct text *t, bool md)
 /* What the rows say of themselves, each text once. */
 static void remarks(const struct kl_report *p, struct text *t, const char *before)
 {
-    bool time = false, few = false, versus = false, above = false;
+    bool time = false, few = false, versus = false, above = false, shares = false;
     size_t dropped = 0;
     for (size_t i = 0; i < p->nrow; i++) {
         const struct kl_row *r = &p->row[i];
@@ -391,6 +392,7 @@ static void remarks(const struct kl_report *p, struct text *t, const char *befor
         time |= timed(r) && (r->stop[0] == KL_STOP_TIME || r->stop[1] == KL_STOP_TIME);
         dropped += r->dropped[0] + r->dropped[1];
         few |= timed(r) && r->stat[main_series(r)].n < KL_STATE_LEAST;
+        shares |= timed(r) && r->of_copy > 0;
         versus |= timed(r) && (r->has_vs || r->has_base);
         above |= timed(r) && !r->peer && (r->of_copy > 1.05 || r->of_read > 1.05);
         for (size_t k = 0; k < i && !again; k++)
@@ -415,6 +417,8 @@ static void remarks(const struct kl_report *p, struct text *t, const char *befor
     if (few)
         put(t, "%sn < %d: [ ] is the range of the samples: less sure than 95%%\n", before,
             KL_STATE_LEAST);
+    if (shares && !p->cold)
+        put(t, "%sshares: warm times beside ceilings that come from memory\n", before);
     if (above)
         put(t,
             "%sabove 100%%: faster than what was measured as the ceiling beside it: arrays that "

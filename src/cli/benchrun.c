@@ -61,6 +61,7 @@ bool kl_subject_take(void *user, size_t n, double *ms, struct kl_msg *m)
 double kl_subject_clock(void *user)
 {
     struct kl_lane_of *l = user;
+    kl_watch_look(&l->s->dev->watch);
     double mhz = kl_watch_mhz(&l->s->dev->watch), full = l->s->dev->watch.full_mhz;
     return mhz > 0 && full > 0 ? mhz / full : -1;
 }

@@ -6,11 +6,13 @@ which cc >/dev/null || { echo "no C compiler" >&2; exit 77; }
 unset CUDA_VISIBLE_DEVICES
 cat >nvml.c <<'C'
 #include <stdlib.h>
+#include <string.h>
 static unsigned env(const char *name) { const char *s = getenv(name); return s ? (unsigned)atoi(s) : 0; }
 int nvmlInit_v2(void) { return env("NVML_FAIL") ? 1 : 0; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **out) { static int it; *out = &it; return i > 1; }
 int nvmlDeviceGetHandleByUUID(const char *s, void **out) { static int it; *out = &it; return s[4] != '1'; }
+int nvmlSystemGetDriverVersion(char *s, unsigned n) { return n < 8 || !strcpy(s, "580.01"); }
 int nvmlDeviceGetClockInfo(void *d, unsigned type, unsigned *mhz) { (void)d; *mhz = env("NVML_MHZ"); return type != 1; }
 int nvmlDeviceGetMaxClockInfo(void *d, unsigned type, unsigned *mhz) { (void)d; *mhz = 1980; return type != 1; }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void *d, unsigned long long *r) { (void)d; *r = env("NVML_WHY"); return 0; }
