@@ -5,7 +5,8 @@
  *
  * The library is opened at run time (libcudnn.so.9, .8, or what KILN_CUDNN names: PyTorch brings
  * one), so neither its headers nor a toolkit is needed to build this.  Convolutions take the fastest
- * algorithm that cuDNN finds by trying them, with at most 512 MiB of workspace.  f32 products are
+ * algorithm that cuDNN finds by trying them, with at most 512 MiB of workspace (or as many as
+ * KILN_CUDNN_WORKSPACE says).  f32 products are
  * exact ones, and a second implementation lets cuDNN use tf32; sums of f16 and bf16 are in f32. */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -21,8 +22,7 @@ enum { POOL_MAX = 0, POOL_MEAN_ALL = 1, POOL_MEAN_INSIDE = 2 };
 enum { PROPAGATE_NAN = 1 };
 enum { CROSS_CORRELATION = 1 };
 enum { MATH_DEFAULT = 0, MATH_FMA = 3 };
-enum { ALGORITHMS = 8 };
-#define WORKSPACE ((size_t)512 << 20)
+enum { ALGORITHMS = 8, WORKSPACE_MIB = 512 };
 
 /* cudnnConvolutionFwdAlgoPerf_t */
 struct perf {
@@ -74,7 +74,8 @@ struct perf {
 #define DRIVER(F)                                                                                  \
     F(DeviceGet, (int *device, int ordinal))                                                       \
     F(DevicePrimaryCtxRetain, (void **context, int device))                                        \
-    F(CtxSetCurrent, (void *context))                                                              \
+    F(CtxPushCurrent_v2, (void *context))                                                          \
+    F(CtxPopCurrent_v2, (void **context))                                                          \
     F(MemAlloc_v2, (unsigned long long *at, size_t bytes))                                         \
     F(MemFree_v2, (unsigned long long at))
 
@@ -88,9 +89,10 @@ static struct {
     FUNCTIONS(F)
     DRIVER(F)
 #undef F
-    int users;
+    int users, entered; /* entered: the context is on the thread's stack */
     void *handle;
     unsigned long long space; /* an address of the GPU */
+    size_t bytes;             /* there */
     struct {
         int known, algorithm, math;
         size_t bytes;
@@ -169,22 +171,27 @@ static int enter(const kiln_peer_case *c, char *why, size_t n)
     if (!open_library(why, n) || !open_driver(why, n))
         return 0;
     if (g.DeviceGet(&device, c->device_index) || g.DevicePrimaryCtxRetain(&context, device) ||
-        g.CtxSetCurrent(context)) {
+        g.CtxPushCurrent_v2(context)) {
         snprintf(why, n, "the driver gives no context");
         return 0;
     }
+    g.entered = 1;
     return said(g.Create(&g.handle), "Create", why, n) &&
            said(g.SetStream(g.handle, c->stream), "SetStream", why, n);
 }
 
 static void leave(void)
 {
+    void *context;
     if (--g.users)
         return;
     if (g.handle)
         g.Destroy(g.handle);
     if (g.space)
         g.MemFree_v2(g.space);
+    if (g.entered)
+        g.CtxPopCurrent_v2(&context);
+    g.entered = 0;
     g.handle = NULL;
     g.space = 0;
     memset(g.found, 0, sizeof g.found);
@@ -324,19 +331,22 @@ static int run_convolution(struct work *w)
 static int choose(struct work *w, int exact, char *why, size_t n)
 {
     struct perf p[ALGORITHMS];
+    const char *own = getenv("KILN_CUDNN_WORKSPACE");
+    long mib = own ? strtol(own, NULL, 10) : 0;
     int got = 0;
-    if (!g.space && g.MemAlloc_v2(&g.space, WORKSPACE)) {
+    g.bytes = (size_t)(mib > 0 ? mib : WORKSPACE_MIB) << 20;
+    if (!g.space && g.MemAlloc_v2(&g.space, g.bytes)) {
         snprintf(why, n, "no memory for a workspace");
         return 0;
     }
     if (!g.found[w->tf32].known) {
         int st = g.FindConvolutionForwardAlgorithmEx(g.handle, w->xd, w->x, w->wd, w->w, w->cd,
                                                      w->yd, w->y, ALGORITHMS, &got, p,
-                                                     (void *)(uintptr_t)g.space, WORKSPACE);
+                                                     (void *)(uintptr_t)g.space, g.bytes);
         if (!said(st, "FindConvolutionForwardAlgorithmEx", why, n))
             return 0;
         int i = 0;
-        while (i < got && (p[i].status || p[i].memory > WORKSPACE))
+        while (i < got && (p[i].status || p[i].memory > g.bytes))
             i++;
         if (i == got) {
             snprintf(why, n, "no algorithm of cuDNN does this");
