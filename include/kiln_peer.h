@@ -3,8 +3,8 @@
  *
  * A peer is a shared library that exports kiln_peer_get.  `kiln bench --peer ./libpeer.so` starts a
  * process that loads it, asks for each implementation it has, gives each one every case, and takes
- * times in turn with the kernel's: A B A B.  Kiln's clock, or Kiln's events on a GPU, stand around run(); what it computed
- * is compared with what the kernel computed before any time is taken.
+ * times in turn with the kernel's: A B A B.  Kiln's clock, or Kiln's events on a GPU, stand around
+ * run(); what it computed is compared with what the kernel computed before any time is taken.
  *
  * A peer that is no C: a program that speaks the lines of docs/bench.md.  Nothing here needs
  * libkiln at run time. */

@@ -330,7 +330,8 @@ void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic, bool flush)
 {
     uint64_t bytes = traffic / (c->reads ? 1 : 2) / 256 * 256,
              most = c->d->ceiling_bytes / (flush ? 2 : 1);
-    c->bytes = bytes < FEW * 8 ? FEW * 8 : bytes > most ? most : bytes;
+    const uint64_t least = (uint64_t)FEW * 8;
+    c->bytes = bytes < least ? least : bytes > most ? most : bytes;
     c->flush = flush;
     c->next = 0;
 }

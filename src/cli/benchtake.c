@@ -23,7 +23,7 @@ static bool on_gpu(struct kl_taker *t, bool warm, size_t n, double *ms, struct k
     struct kl_bdev *d = t->dev;
     kiln_diags *diags = NULL;
     kiln_status st = KILN_OK;
-    size_t copies = warm ? 1 : t->copies, start = warm ? 0 : t->next;
+    size_t copies = warm || !t->copies ? 1 : t->copies, start = warm ? 0 : t->next;
     bool flush = t->flush && !warm, ok = true;
     double host = 0;
     if (warm)
@@ -59,7 +59,7 @@ static bool on_gpu(struct kl_taker *t, bool warm, size_t n, double *ms, struct k
 
 static bool on_host(struct kl_taker *t, bool warm, size_t n, double *ms, struct kl_msg *m)
 {
-    size_t copies = warm ? 1 : t->copies;
+    size_t copies = warm || !t->copies ? 1 : t->copies;
     double s = 0;
     bool ok = true;
     if (!warm && !t->flush) /* the copies used first are out of the cache again at the end */

@@ -238,7 +238,7 @@ static void *prepare_copy(struct impl *p, size_t copy, char *why, size_t nwhy)
 {
     struct host *h = p->h;
     json_t *scalars = json_object_get(h->question, "scalars"), *v;
-    const char *name;
+    const char *key = NULL;
     kiln_peer_array *arr = kl_xalloc((h->args.n + 1) * sizeof *arr);
     kiln_peer_scalar *scalar = kl_xalloc((json_object_size(scalars) + 1) * sizeof *scalar);
     kiln_peer_case c = {.size = sizeof c,
@@ -260,8 +260,8 @@ static void *prepare_copy(struct impl *p, size_t copy, char *why, size_t nwhy)
                                             .reads = a->p->reads,
                                             .writes = a->p->writes};
     }
-    json_object_foreach (scalars, name, v)
-        scalar[c.nscalar++] = (kiln_peer_scalar){name, json_number_value(v)};
+    json_object_foreach(scalars, key, v)
+        scalar[c.nscalar++] = (kiln_peer_scalar){key, json_number_value(v)};
     leash(true);
     void *state = p->fn->prepare(&c, why, nwhy);
     leash(false);
@@ -433,8 +433,11 @@ int kl_peer_host(const char *path)
     bool bye = false;
     int to = dup(1);
     FILE *out = to < 0 ? NULL : fdopen(to, "w");
-    if (!out || dup2(2, 1) < 0)
+    if (!out || dup2(2, 1) < 0) {
+        if (out)
+            fclose(out);
         return kl_fail(KL_RC_ENV, "no standard output");
+    }
     while (!bye && getline(&line, &room, stdin) > 0) {
         struct kl_msg m = {0};
         json_t *q = json_loads(line, 0, NULL), *a = NULL;
@@ -450,6 +453,7 @@ int kl_peer_host(const char *path)
         json_decref(q);
     }
     free(line);
+    fclose(out);
     if (!bye)
         remove_folder(&h);
     _exit(0); /* what the library registered to be done at the end is not waited for */

@@ -27,15 +27,20 @@ static struct {
     char *volatile dir;
 } running[MOST];
 
+/* The place of a folder, or of none. */
+static int place(const char *dir)
+{
+    int i = 0;
+    while (i < MOST && running[i].dir != dir)
+        i++;
+    return i;
+}
+
 static void note(long pid, char *dir)
 {
-    int at = -1;
-    for (int i = MOST; i-- > 0;)
-        if (!running[i].dir && (at < 0 || running[at].dir != dir))
-            at = i;
-        else if (running[i].dir == dir)
-            at = i;
-    if (at >= 0) {
+    int at = place(dir);
+    at = at < MOST ? at : place(NULL);
+    if (at < MOST) {
         running[at].pid = pid;
         running[at].dir = dir;
     }

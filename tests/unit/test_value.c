@@ -344,7 +344,8 @@ int main(void)
         cmocka_unit_test(numbers),  cmocka_unit_test(shapes),   cmocka_unit_test(values),
         cmocka_unit_test(philox),   cmocka_unit_test(filled),   cmocka_unit_test(texts),
         cmocka_unit_test(filled_in_parts),
-        cmocka_unit_test(compared), cmocka_unit_test(compared_in_parts), cmocka_unit_test(poisoned), cmocka_unit_test(strided),
+        cmocka_unit_test(compared_in_parts),
+        cmocka_unit_test(compared), cmocka_unit_test(poisoned), cmocka_unit_test(strided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
