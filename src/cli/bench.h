@@ -64,7 +64,8 @@ struct kl_bdev {
         struct kl_bdev *d;
         bool reads;           /* else it copies */
         bool flush;           /* the cache is flushed before each launch, as for the case */
-        int64_t block;        /* the better one; 0: the driver's own copy */
+        int64_t best, block;  /* the better one for large arrays, and for this case; 0: the driver's
+                                 own copy */
         uint64_t bytes, next; /* of one array; where the next launch begins */
         double gbs;           /* measured beside the last case; 0: not */
         double least, most;   /* of all cases */

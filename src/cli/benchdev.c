@@ -331,7 +331,13 @@ void kl_ceiling_size(struct kl_ceiling *c, uint64_t traffic, bool flush)
     uint64_t bytes = traffic / (c->reads ? 1 : 2) / 256 * 256,
              most = c->d->ceiling_bytes / (flush ? 2 : 1);
     const uint64_t least = (uint64_t)FEW * 8;
+    const struct kl_bdev *d = c->d;
+    uint64_t units = d->cuda ? (uint64_t)kiln_context_device_info(d->s.ctx)->sms
+                             : kiln_context_threads(d->s.ctx);
     c->bytes = bytes < least ? least : bytes > most ? most : bytes;
+    c->block = c->best;
+    if (c->block && c->bytes / 4 / (uint64_t)c->block < 4 * units) /* too few programs for all */
+        c->block = d->cuda ? 1024 : 4096;
     c->flush = flush;
     c->next = 0;
 }
@@ -374,6 +380,7 @@ bool kl_bdev_ceilings(struct kl_bdev *d, const struct kl_rule *rule, struct kl_m
         } else if (!(best[k] > 0) || median < best[k]) {
             best[k] = median;
             d->ceiling[k] = c[i];
+            d->ceiling[k].best = c[i].block;
         }
     }
     for (size_t i = 0; i < n; i++)
