@@ -22,14 +22,14 @@ began=$(date +%s)
 
 # ---- peers ----
 
-# library NAME: bench/peers/NAME.c, built where it is not yet
+# library NAME: bench/peers/NAME.c, built where it is not yet, or older
 library() {
     so=$O/bench/peers/$1.so
-    [ -e "$so" ] || {
+    if [ ! -e "$so" ] || [ "bench/peers/$1.c" -nt "$so" ]; then
         mkdir -p "$(dirname "$so")"
-        ${CC:-cc} -O2 -shared -fPIC -Iinclude "bench/peers/$1.c" -o "$so" -ldl || return
-    }
-    echo "--peer $so"
+        ${CC:-cc} -O2 -shared -fPIC -Iinclude "bench/peers/$1.c" -o "$so.new" -ldl && mv "$so.new" "$so"
+    fi
+    [ ! -e "$so" ] || echo "--peer $so"
 }
 # PyTorch brings the libraries of NVIDIA; they load each other by name
 nvidia=$(python3 -c 'import glob, os, nvidia
