@@ -183,7 +183,6 @@ typedef struct kiln_options {
     { (uint32_t)sizeof(kiln_options), KILN_DEVICE_AUTO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,      \
       0, 0, 0, 0, 0 }
 
-/* SIM sees no extents and no arithmetic (docs/check.md). */
 enum {
     KILN_CHECK_BOUNDS = 1, /* accesses outside an extent that the language calls findings */
     KILN_CHECK_UNINIT = 2, /* reads of elements that nothing wrote */
@@ -191,7 +190,8 @@ enum {
     KILN_CHECK_ARITH = 8,  /* an index that overflows, an integer divided by zero */
     KILN_CHECK_LOOPS = 16, /* a loop that does not end */
     KILN_CHECK_WRITTEN = 32, /* elements of an output that no program wrote */
-    KILN_CHECK_ALL = 63
+    KILN_CHECK_PADDING = 64, /* a fold over elements past an extent that are not neutral in it */
+    KILN_CHECK_ALL = 127
 };
 
 /* Fill cc, cache_dir, keep_dir and threads from KILN_CC, KILN_CACHE_DIR

@@ -42,7 +42,6 @@ struct kl_found {
     unsigned errors, warnings, suppressed;
 };
 bool kl_is_finding(const kiln_diag *d);
-bool kl_interp_only(const char *code); /* a finding that the executor cannot see */
 void kl_found_add(struct kl_found *f, const kiln_diags *d); /* all in check.c */
 
 /* What running cases adds up to.  Zero-initialise; contexts are made when first needed. */

@@ -23,7 +23,7 @@ struct one {
 
 /* Comments that allow a code. */
 struct line {
-    char code[6];
+    char code[6], text[100]; /* text: of a comment that no case needed */
     unsigned line;
 };
 struct lines {
@@ -52,10 +52,11 @@ static bool has_line(const struct lines *l, const struct line *x)
     return false;
 }
 
-static void add_line(struct lines *l, const char *code, unsigned line)
+static void add_line(struct lines *l, const char *code, const char *text, unsigned line)
 {
     struct line x = {.line = line};
     snprintf(x.code, sizeof x.code, "%.5s", code);
+    snprintf(x.text, sizeof x.text, "%s", text);
     if (has_line(l, &x))
         return;
     l->v = kl_xgrow(l->v, sizeof *l->v, l->n);
@@ -129,8 +130,6 @@ static void settle(struct file *f, struct one *r, kiln_status st, const kiln_dia
         const struct kl_expect *e = &c->expect[i];
         if (e->kind != KL_EXPECT_ERROR && e->kind != KL_EXPECT_FINDING)
             continue;
-        if (f->t->on_sim && kl_interp_only(e->name))
-            continue; /* nothing to be seen there */
         if (!has_code(d, e->name)) {
             const char *what = e->kind == KL_EXPECT_ERROR ? "error" : "finding";
             const kiln_diag *g = first(d);
@@ -291,9 +290,9 @@ static void note_findings(struct file *f, const struct one *r, const kiln_diags 
         if (!kl_is_finding(g))
             continue;
         if (used)
-            g->nnotes ? add_line(&f->used, g->code, g->notes[g->nnotes - 1].place.line) : (void)0;
+            g->nnotes ? add_line(&f->used, g->code, "", g->notes[g->nnotes - 1].place.line) : (void)0;
         else if (unused)
-            add_line(&f->unused, g->text, g->place.line);
+            add_line(&f->unused, g->text, g->text, g->place.line);
         else if (g->severity == KILN_WARNING && !expects(r->c, KL_EXPECT_FINDING, g->code)) {
             f->t->found.warnings++;
             printf("%s:%u:%u: warning[%s]: %s (%s)\n", g->place.file, g->place.line, g->place.col,
@@ -311,7 +310,7 @@ static void say_unused(struct file *f)
         if (has_line(&f->used, u))
             continue;
         f->t->found.warnings++;
-        printf("%s:%u: warning[K1299]: %.5s was not found here\n", f->path, u->line, u->code);
+        printf("%s:%u: warning[K1299]: %s\n", f->path, u->line, u->text);
     }
     free(f->used.v);
     free(f->unused.v);

@@ -31,7 +31,9 @@ static bool is_code(const struct kl_file *f, uint32_t at, uint32_t end)
     bool ok = end - at >= 5 && f->text[at] == 'K';
     for (uint32_t i = 1; ok && i < 5; i++)
         ok = f->text[at + i] >= '0' && f->text[at + i] <= '9';
-    return ok;
+    char behind = ok && end - at > 5 ? f->text[at + 5] : ' ';
+    return ok && !((behind >= '0' && behind <= '9') || (behind >= 'A' && behind <= 'Z') ||
+                   (behind >= 'a' && behind <= 'z') || behind == '_');
 }
 
 /* The comment in the line that begins at `at`; whole: only if nothing stands before it. */
@@ -93,7 +95,8 @@ static const struct kl_file *file_of(const kl_srcmap *m, const char *name)
 
 static bool is_finding(const char *code)
 {
-    return code[0] == 'K' && code[1] == '1' && code[2] >= '2' && code[2] <= '7';
+    return (code[0] == 'K' && code[1] == '1' && code[2] >= '2' && code[2] <= '7') ||
+           strcmp(code, "K2702") == 0;
 }
 
 static bool allowed(const kl_srcmap *m, const kiln_diag *d, struct comment *c)
@@ -107,27 +110,36 @@ static bool allowed(const kl_srcmap *m, const kiln_diag *d, struct comment *c)
            names(c, d->code);
 }
 
-/* Which check finds a code, and whether the executor can. */
+/* Which check finds a code, and whether only the executor can. */
 static const struct {
     const char *code; /* the longest that fits counts */
     unsigned check;
-    bool interp_only;
+    bool sim_only;
 } finders[] = {
-    {"K1203", KILN_CHECK_BOUNDS, false}, {"K12", KILN_CHECK_BOUNDS, true},
-    {"K1303", KILN_CHECK_BOUNDS, false}, {"K13", KILN_CHECK_RACES, false},
-    {"K1403", KILN_CHECK_WRITTEN, false}, {"K14", KILN_CHECK_UNINIT, false},
-    {"K1601", KILN_CHECK_ARITH, true},   {"K1607", KILN_CHECK_ARITH, true},
-    {"K1701", KILN_CHECK_LOOPS, false},
+    {"K1299", 0, false},
+    {"K12", KILN_CHECK_BOUNDS, false},     {"K1303", KILN_CHECK_BOUNDS, false},
+    {"K13", KILN_CHECK_RACES, false},      {"K1403", KILN_CHECK_WRITTEN, false},
+    {"K14", KILN_CHECK_UNINIT, false},     {"K15", KILN_CHECK_ALL, true},
+    {"K1601", KILN_CHECK_ARITH, false},    {"K1607", KILN_CHECK_ARITH, false},
+    {"K1701", KILN_CHECK_LOOPS, false},    {"K2702", KILN_CHECK_PADDING, false},
 };
 
-/* Was it looked for?  Other codes are taken to be wrong, and are told. */
-static bool looked_for(const struct kl_item *it, const char *code)
+/* -1: no check finds it; 0: it was not looked for; 1: it was. */
+static int looked_for(const struct kl_item *it, const char *code)
 {
     for (size_t i = 0; i < sizeof finders / sizeof *finders; i++)
         if (strncmp(code, finders[i].code, strlen(finders[i].code)) == 0)
             return it->k->mod->ctx->opt.checks & finders[i].check &&
-                   !(it->s->gpu && finders[i].interp_only);
-    return true;
+                   !(finders[i].sim_only && !it->s->gpu);
+    return -1;
+}
+
+static bool exists(const char *code)
+{
+    for (int i = 1; i < KL_NDIAG; i++)
+        if (memcmp(kl_diaginfos[i].code, code, 5) == 0)
+            return true;
+    return false;
 }
 
 struct use {
@@ -135,6 +147,45 @@ struct use {
     uint32_t at;
     char code[6];
 };
+
+/* A comment in which no code can be read, or not all of them: the next word has digits, as a code. */
+static void misspelt(struct kl_call *c, const struct comment *x)
+{
+    const struct kl_file *f = x->file;
+    uint32_t at = x->codes, n = 0;
+    bool digits = false;
+    for (at += x->ncodes; at < x->end && (blank(f->text[at]) || f->text[at] == ','); at++)
+        continue;
+    while (at + n < x->end && !blank(f->text[at + n]) && f->text[at + n] != ',') {
+        digits |= f->text[at + n] >= '0' && f->text[at + n] <= '9';
+        n++;
+    }
+    bool like = n >= 2 && n <= 8 && digits && (f->text[at] == 'K' || f->text[at] == 'k');
+    if (x->ncodes && !like)
+        return; /* the reason begins there */
+    kl_span s = {f->base + x->beg, f->base + x->end};
+    struct kl_diag *g = like ? kl_diag(c->d, KL_K1299, s, "`%.*s` is no code, and allows nothing",
+                                       (int)n, f->text + at)
+                             : kl_diag(c->d, KL_K1299, s, "this comment names no code, and allows nothing");
+    kl_note(g, (kl_span){0, 0}, "codes are K and four digits, and come first: // kiln: allow K1301, K1302 why");
+}
+
+/* One code of a comment, which was not used. */
+static void unused_code(struct kl_call *c, const struct kl_item *it, const struct comment *x,
+                        const char *code)
+{
+    kl_span s = {x->file->base + x->beg, x->file->base + x->end};
+    int looked = looked_for(it, code);
+    if (looked > 0) {
+        kl_diag(c->d, KL_K1299, s, "%.5s was not found here", code);
+    } else if (looked < 0) {
+        struct kl_diag *g =
+            kl_diag(c->d, KL_K1299, s,
+                    exists(code) ? "%.5s is not what the checks find, and cannot be allowed"
+                                 : "there is no code %.5s", code);
+        kl_note(g, (kl_span){0, 0}, "what can be allowed begins with K12 to K17, or is K2702: docs/check.md");
+    }
+}
 
 static void unused(struct kl_call *c, const struct kl_item *it, const struct use *use, uint32_t n)
 {
@@ -145,14 +196,17 @@ static void unused(struct kl_call *c, const struct kl_item *it, const struct use
     struct comment x;
     for (uint32_t at = s.beg - f->base, end = s.end - f->base; at < end;) {
         bool found = find_comment(f, at, false, &x);
-        for (uint32_t i = 0; found && i + 5 <= x.ncodes; i++) {
-            const char *code = f->text + x.codes + i;
-            bool used = !is_code(f, x.codes + i, x.end) || !looked_for(it, code);
+        if (found)
+            misspelt(c, &x);
+        for (uint32_t i = x.codes; found && i + 5 <= x.codes + x.ncodes; i++) {
+            const char *code = f->text + i;
+            if (!is_code(f, i, x.end))
+                continue;
+            bool used = false;
             for (uint32_t k = 0; k < n; k++)
                 used |= use[k].file == f && use[k].at == x.beg && memcmp(use[k].code, code, 5) == 0;
             if (!used)
-                kl_diag(c->d, KL_K1299, (kl_span){f->base + x.beg, f->base + x.end},
-                        "%.5s was not found here", code);
+                unused_code(c, it, &x, code);
         }
         at = line_end(f, at) + 1;
     }

@@ -185,12 +185,16 @@ static kiln_status lower(struct kl_call *c, void *arg)
     return KILN_OK;
 }
 
+const char *const kl_not_interp[] = {"prefetch", NULL};
+
 /* For the context's level. */
 static kiln_status passes(struct kl_call *c, void *arg)
 {
     struct kl_item *it = arg;
     const kiln_context *ctx = it->k->mod->ctx;
-    const kl_pipeline p = {.level = ctx->opt.opt_level ? ctx->opt.opt_level : 2};
+    const kl_pipeline p = {
+        .level = ctx->opt.opt_level ? ctx->opt.opt_level : 2,
+        .skip = it->s->info.device == KILN_DEVICE_INTERP ? kl_not_interp : NULL};
     const struct kl_target target = {.fused = it->s->info.device == KILN_DEVICE_CPU};
     (void)c;
     kl_run_passes(it->ir, &p, &target);

@@ -4,6 +4,7 @@
  * 1 - ideal / actual of the resource that it is about.  Each place is named once a rule. */
 #include <stdio.h>
 
+#include "ir/pad.h"
 #include "model/run.h"
 #include "model/time.h"
 
@@ -613,6 +614,30 @@ static void dead_loads(struct noter *n)
     }
 }
 
+/* ---- folds over padding (ir/pad.c) ---- */
+
+static void no_gain(void *user, struct kl_diag *g)
+{
+    (void)user;
+    kl_note(g, nowhere, "expected gain: none in time; the result is another one");
+}
+
+static void padding(struct noter *n)
+{
+    const kl_fn *f = n->f;
+    uint8_t *out = kl_new_n(n->r->a, uint8_t, f->nins), *ran = kl_new_n(n->r->a, uint8_t, f->nins);
+    for (uint32_t id = 1; id < f->nins; id++) {
+        ran[id] = n->r->runs[0][id] || n->r->runs[1][id];
+        if (f->ins[id].op != KL_OP_load)
+            continue;
+        bool row = kl_type_of(f, (kl_val){id})->rank == 1;
+        for (const struct maccess *a = n->r->at[id]; a; a = a->next)
+            out[id] |= (uint8_t)(a->outside | (a->mask_false && row));
+    }
+    const kl_pad_in in = {.f = f, .a = n->r->a, .out = out, .ran = ran, .data = kl_data_of(n->r->a, f)};
+    kl_pad_notes(&in, n->d, no_gain, NULL);
+}
+
 void kl_model_notes(const kl_model *m, const kl_model_in *in, const kl_note_opts *o, kl_diags *d)
 {
     struct noter noter =
@@ -628,5 +653,5 @@ void kl_model_notes(const kl_model *m, const kl_model_in *in, const kl_note_opts
     walk(n, KL_BODY, false);
     dead_loads(n);
     count_instances(n);
-    kl_model_pad_notes(n->r, d);
+    padding(n);
 }

@@ -6,6 +6,7 @@
  * where the value is read), constants, numbers of places, and conditions that depend on no data.  An
  * operand that an access loads is read from its array, each byte once; what a loop carries stays where
  * it is until the loop ends. */
+#include "ir/pad.h"
 #include "model/run.h"
 
 struct passes {
@@ -63,45 +64,21 @@ static bool ends_loop(const kl_fn *f, kl_val v)
     return op == KL_OP_for || op == KL_OP_while;
 }
 
-static bool depends(struct passes *p, kl_val v)
-{
-    const kl_fn *f = p->r->f;
-    const struct kl_ins *in = kl_in(f, v);
-    if (in->op == KL_OP_load || in->op == KL_OP_atomic || in->op == KL_OP_atomic_load)
-        return kl_numel(kl_type_of(f, v)) > 1;
-    if (in->op == KL_OP_result || (in->op == KL_OP_param && f->blk[in->blk.id].owner.id))
-        return in->type.id && kl_type_of(f, v)->rank > 0;
-    for (uint32_t i = 0; i < in->nargs; i++)
-        if (p->data[kl_arg(f, v, i).id])
-            return true;
-    return false;
-}
-
-static void find_data(struct passes *p, kl_blk b)
+static void find_carried(struct passes *p, kl_blk b)
 {
     const kl_fn *f = p->r->f;
     kl_each_ins (f, b, v) {
         kl_blk own[2];
         uint32_t n = kl_blocks(f, v, own);
-        p->data[v.id] = depends(p, v);
         if (kl_is_fold(f, v))
             continue; /* its block is part of the pass */
         for (uint32_t i = 0; i < n; i++) {
-            find_data(p, own[i]);
+            find_carried(p, own[i]);
             kl_val y = kl_last(f, own[i]);
             for (uint32_t k = 0; y.id && k < kl_in(f, y)->nargs && kl_in(f, v)->op != KL_OP_if; k++)
                 p->carried[kl_arg(f, y, k).id] = true;
         }
     }
-}
-
-bool *kl_model_data(const struct mrun *r)
-{
-    struct passes p = {.r = r,
-                       .data = kl_new_n(r->a, bool, r->f->nins),
-                       .carried = kl_new_n(r->a, bool, r->f->nins)};
-    find_data(&p, KL_BODY);
-    return p.data;
 }
 
 /* Of the elements of a shape, the share that accesses of that shape have inside. */
@@ -185,10 +162,10 @@ void kl_model_passes_of(struct mrun *r)
 {
     const kl_fn *f = r->f;
     struct passes p = {
-        .r = r, .data = kl_new_n(r->a, bool, f->nins), .carried = kl_new_n(r->a, bool, f->nins)};
+        .r = r, .data = kl_data_of(r->a, f), .carried = kl_new_n(r->a, bool, f->nins)};
     kl_model_passes *out = &r->m->passes;
     double read = 0, written = 0;
-    find_data(&p, KL_BODY);
+    find_carried(&p, KL_BODY);
     for (uint32_t i = 1; i < f->nins; i++) {
         kl_val v = {i};
         const struct kl_ins *in = kl_in(f, v);

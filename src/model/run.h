@@ -157,10 +157,6 @@ kl_model_traffic kl_model_scaled(const struct mrun *r, const kl_model_traffic t[
 kiln_place kl_model_place(const struct mrun *r, kl_span loc);
 kl_model_line *kl_model_line_of(struct mrun *r, const char *file, uint32_t line);
 
-/* ---- pad.c: folds whose padding is not neutral (K2702) ---- */
-
-void kl_model_pad_notes(const struct mrun *r, kl_diags *d);
-
 /* ---- work.c, passes.c, narrow.c: what needs the number of executions only ---- */
 
 /* A tile: scalars are the same in all threads, and are no work to speak of. */
@@ -177,8 +173,6 @@ void kl_model_instructions(struct mrun *r);
 void kl_model_passes_of(struct mrun *r);
 void kl_model_dots(struct mrun *r);
 void kl_model_narrow_of(struct mrun *r);
-/* Which values depend on elements of arrays. */
-bool *kl_model_data(const struct mrun *r);
 /* Executions of v, scaled to all programs. */
 uint64_t kl_model_times(const struct mrun *r, kl_val v);
 /* n of programs that count once and k of those that stand for others, for all. */

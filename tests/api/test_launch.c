@@ -362,14 +362,16 @@ static void checks_one_by_one(void **state)
     static const struct {
         unsigned bit;
         const char *code, *text;
-        bool interp_only;
     } rows[] = {
-        {KILN_CHECK_RACES, "K1301", "y[0] = 1;", false},
-        {KILN_CHECK_RACES, NULL, "y[program_id(0)] = 1;", false},
-        {KILN_CHECK_LOOPS, "K1701", "i32 k = 0; while (k < 1) { k = k * n; } y[program_id(0)] = k;", false},
-        {KILN_CHECK_ARITH, "K1607", "y[program_id(0)] = 7 / n;", true},
-        {KILN_CHECK_WRITTEN, "K1403", "if (program_id(0) == 0) y[0] = 1;", false},
-        {KILN_CHECK_RACES, "allowed K1301", "y[0] = 1; // kiln: allow K1301 all the same", false},
+        {KILN_CHECK_RACES, "K1301", "y[0] = 1;"},
+        {KILN_CHECK_RACES, NULL, "y[program_id(0)] = 1;"},
+        {KILN_CHECK_LOOPS, "K1701", "i32 k = 0; while (k < 1) { k = k * n; } y[program_id(0)] = k;"},
+        {KILN_CHECK_ARITH, "K1607", "y[program_id(0)] = 7 / n;"},
+        {KILN_CHECK_WRITTEN, "K1403", "if (program_id(0) == 0) y[0] = 1;"},
+        {KILN_CHECK_PADDING, "K2702", "y[program_id(0)] = max(y[2:4]);"},
+        {KILN_CHECK_PADDING, NULL, "y[program_id(0)] = sum(y[2:4]);"},
+        {KILN_CHECK_BOUNDS, "K1202", "y[program_id(0)] = 1; y[program_id(0) + 2] = 1;"},
+        {KILN_CHECK_RACES, "allowed K1301", "y[0] = 1; // kiln: allow K1301 all the same"},
     };
     static const kiln_device devices[] = {KILN_DEVICE_INTERP, KILN_DEVICE_SIM};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -379,9 +381,9 @@ static void checks_one_by_one(void **state)
                 int32_t y[2] = {0, 0};
                 int64_t shape[1] = {2};
                 bool allowed = rows[i].code && rows[i].code[0] == 'a';
-                bool warning = rows[i].bit == KILN_CHECK_WRITTEN;
+                bool warning = rows[i].bit == KILN_CHECK_WRITTEN || rows[i].bit == KILN_CHECK_PADDING;
                 bool loops = rows[i].bit == KILN_CHECK_LOOPS;
-                bool found = rows[i].code && bit == rows[i].bit && !(dev && rows[i].interp_only);
+                bool found = rows[i].code && bit == rows[i].bit;
                 if (loops && bit != rows[i].bit)
                     continue; /* it would not end */
                 snprintf(text, sizeof text, "kernel k(i32 n, i32 y[2]) grid(2)\n{\n    %s\n}\n",
@@ -404,7 +406,7 @@ static void checks_one_by_one(void **state)
                     if (!rows[i].code || strcmp(x->code, strchr(rows[i].code, 'K')) != 0)
                         continue;
                     n++;
-                    assert_int_equal(x->place.line, warning ? 1 : 3);
+                    assert_int_equal(x->place.line, rows[i].bit == KILN_CHECK_WRITTEN ? 1 : 3);
                     if (strcmp(x->code, "K1301") == 0)
                         assert_int_equal(x->severity, allowed ? KILN_NOTE : KILN_ERROR);
                 }

@@ -37,3 +37,20 @@ sed -i '/finding/d' clean.kiln
 k clean.kiln
 k clean.kiln --device sim
 k clean.kiln:c n=3 --all --device sim
+# Codes that cannot be allowed, or read.
+cat >wrong.kiln <<'K'
+kernel w(i64 n, i32 out[n])
+    grid(n)
+{
+    out[0] = 7; // kiln: allow K13O1 typo
+    out[1] = 8; // kiln: allow K1301, k1302 why
+    out[2] = 1; // kiln: allow races here
+    out[3] = 1; // kiln: allow K9999 K0401 K1505 and more
+    out[4] = 1; // kiln: allow K13011
+}
+//! test one
+//! input n = 1
+//! finding K1202
+K
+k wrong.kiln:w n=1
+k wrong.kiln

@@ -173,7 +173,8 @@ void kl_mark_arith(struct kl_run *r, uint8_t *index)
 {
     const kl_fn *f = r->f;
     mark_indices(f, index);
-    r->lost = kl_new_n(r->a, uint8_t *, f->nins);
+    if (!r->lost)
+        r->lost = kl_new_n(r->a, uint8_t *, f->nins);
     for (uint32_t id = 1; id < f->nins; id++) {
         struct kl_excuse x = {0};
         if (f->ins[id].blk.id && divides(f, (kl_val){id}))

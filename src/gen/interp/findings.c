@@ -445,6 +445,7 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     case KL_K1601:
     case KL_K1607: kl_tell_arith(r, g, d); return;
     case KL_K1701: kl_tell_loop(r, g, d); return;
+    case KL_K2702: kl_tell_padding(r, g, d); return;
     case KL_K1201:
     case KL_K1202:
         e = kl_diag(d, g->code, g->loc, "%s outside %s%s: %s%s, the extents are %s", verb, of, name,

@@ -58,6 +58,8 @@ bool kl_do_load_each(struct kl_run *r, const struct kl_step *s)
         if (w.ac->is_bool)
             *to = *to != 0;
     }
+    if (r->padding)
+        kl_padding_load(&w);
     return true;
 }
 

@@ -290,6 +290,8 @@ bool kl_do_load(struct kl_run *r, const struct kl_step *s)
     kl_walk_rows(&w, load_row);
     if (w.ac->lost)
         kl_walk_rows(&w, lost_row);
+    if (r->padding)
+        kl_padding_load(&w);
     return true;
 }
 

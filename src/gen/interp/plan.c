@@ -169,6 +169,7 @@ static void plan_access(struct planner *p, kl_val v, struct kl_step *s)
         ac->div[d] = product(tile, axis + 1, tile->rank);
         if (tile->dim[axis] > 1) {
             ac->axis_dim[ac->naxis] = d;
+            ac->axis_tile[ac->naxis] = axis;
             ac->axis_n[ac->naxis++] = tile->dim[axis];
         }
         axis++;
@@ -450,7 +451,10 @@ static struct kl_steps *plan_block(struct planner *p, kl_blk blk)
         if (op == KL_OP_result || op == KL_OP_yield || p->r->fixed[v.id] == 2 ||
             (op == KL_OP_param && blk.id != KL_BODY.id) || preset(p, v))
             continue;
-        struct kl_step s = plan_step(p, v);
+        struct kl_step s, before;
+        if (kl_padding_step(p->r, v, &before))
+            kl_push(p->a, &steps, before);
+        s = plan_step(p, v);
         if (p->r->fixed[v.id])
             kl_push(p->a, &p->prologue, s);
         else
@@ -472,6 +476,8 @@ void kl_plan(struct kl_run *r)
         p.index = kl_new_n(p.a, uint8_t, r->f->nins);
         kl_mark_arith(r, p.index);
     }
+    if (r->checks & KILN_CHECK_PADDING)
+        kl_padding_open(r);
     r->body = *plan_block(&p, KL_BODY);
     r->prologue = (struct kl_steps){.step = p.prologue.v, .n = p.prologue.n};
 }

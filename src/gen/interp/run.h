@@ -43,6 +43,7 @@ struct kl_view {
 struct kl_access {
     uint32_t ndim, naxis;
     uint32_t axis_dim[KL_MAX_RANK];
+    uint32_t axis_tile[KL_MAX_RANK]; /* which of the tile's axes it is */
     uint64_t axis_n[KL_MAX_RANK];
     int64_t step[KL_MAX_DIMS];   /* 0: scalar subscript or index tile */
     bool index[KL_MAX_DIMS];     /* start is a tile */
@@ -220,7 +221,8 @@ struct kl_run {
     struct kl_race_span *span;
     uint32_t nspan, *site;      /* site: the value that stands for all of one place in the source */
     struct kl_sums *sums;
-    uint8_t **lost;             /* of each load in a divisor: lanes that got no element */
+    uint8_t **lost;             /* of a load in a divisor, or one for `padding`: lanes that got no element */
+    struct kl_padding *padding; /* NULL: not looked for */
     uint32_t seq;               /* atomics so far */
     uint64_t changes;           /* stores and atomics that changed memory */
     uint64_t spent;             /* element-operations so far */
@@ -327,6 +329,12 @@ void kl_tell_order(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
 void kl_mark_arith(struct kl_run *r, uint8_t *index);
 void kl_check_arith(struct kl_run *r, kl_val v, bool index, struct kl_step *s);
 void kl_tell_arith(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
+
+/* pad.c: folds over padding */
+void kl_padding_open(struct kl_run *r); /* before kl_plan's walk */
+void kl_padding_load(const struct kl_walk *w);
+bool kl_padding_step(struct kl_run *r, kl_val v, struct kl_step *s);
+void kl_tell_padding(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
 
 /* endless.c: loops */
 struct kl_carried {

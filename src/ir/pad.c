@@ -6,7 +6,7 @@
  * that are not followed here: nothing is said of them. */
 #include <math.h>
 
-#include "model/run.h"
+#include "ir/pad.h"
 
 enum state { PAD_NONE, PAD_CONST, PAD_VARIES };
 
@@ -18,11 +18,12 @@ struct pad {
 };
 
 struct padder {
-    const struct mrun *r;
+    const kl_pad_in *in;
     const kl_fn *f;
-    const bool *data;
     struct pad (*at)[KL_MAX_RANK];
     kl_diags *d;
+    void (*more)(void *user, struct kl_diag *g);
+    void *user;
 };
 
 /* The value of a constant tile. */
@@ -44,10 +45,8 @@ static void load(struct padder *p, kl_val v)
     const kl_fn *f = p->f;
     const struct kl_ins *in = kl_in(f, v);
     const struct kl_type *t = kl_type_of(f, v);
-    uint32_t out = 0;
+    uint32_t out = p->in->out[v.id];
     uint64_t bits = 0;
-    for (const struct maccess *a = p->r->at[v.id]; a; a = a->next)
-        out |= a->outside | (a->mask_false && t->rank == 1 ? 1 : 0);
     bool known = !(in->attr.access.flags & KL_ACC_FILL) ||
                  constant(f, kl_arg(f, v, 1u + in->attr.access.n), &bits);
     for (uint32_t d = 0; d < t->rank; d++)
@@ -124,7 +123,7 @@ static void elementwise(struct padder *p, kl_val v, uint32_t d)
             *out = s->known    ? (struct pad){PAD_CONST, s->bits, out->from}
                    : s->padded ? (struct pad){PAD_VARIES, 0, out->from}
                                : (struct pad){0};
-        } else if (!p->data[kl_arg(f, v, 0).id]) {
+        } else if (!p->in->data[kl_arg(f, v, 0).id]) {
             *out = (struct pad){0}; /* chosen by place: the author minds the padding */
         } else {
             out->state = PAD_VARIES;
@@ -177,8 +176,19 @@ static void moved(struct padder *p, kl_val v)
 
 /* ---- folds ---- */
 
-static const char *neutral_of(enum kl_op op, enum kl_elem e)
+/* The least and the largest value of an integer type. */
+static void limits(enum kl_elem e, uint64_t *least, uint64_t *most)
 {
+    bool sign = kl_elems[e].kind == KL_KIND_SINT;
+    uint32_t n = 8u * kl_elems[e].bytes;
+    *least = sign ? kl_canon(e, UINT64_C(1) << (n - 1)) : 0;
+    *most = sign ? kl_canon(e, (UINT64_C(1) << (n - 1)) - 1) : kl_canon(e, UINT64_MAX);
+}
+
+static const char *neutral_of(const struct padder *p, enum kl_op op, enum kl_elem e)
+{
+    uint64_t least, most, x;
+    limits(e, &least, &most);
     switch (op) {
     case KL_OP_add:
     case KL_OP_or:
@@ -186,21 +196,29 @@ static const char *neutral_of(enum kl_op op, enum kl_elem e)
     case KL_OP_mul: return "1";
     case KL_OP_max:
     case KL_OP_fmax:
-    case KL_OP_argmax: return kl_is_float(e) ? "-inf" : "the least value of its type";
+    case KL_OP_argmax:
+        if (kl_is_float(e))
+            return "-inf";
+        x = least;
+        break;
     case KL_OP_min:
     case KL_OP_fmin:
-    case KL_OP_argmin: return kl_is_float(e) ? "inf" : "the largest value of its type";
-    default: return "all bits set";
+    case KL_OP_argmin:
+        if (kl_is_float(e))
+            return "inf";
+        x = most;
+        break;
+    default: return e == KL_bool ? "true" : "all bits set";
     }
+    return kl_elems[e].kind == KL_KIND_SINT ? kl_printf(p->in->a, "%lld", (long long)x)
+                                            : kl_printf(p->in->a, "%llu", (unsigned long long)x);
 }
 
 static bool is_neutral(enum kl_op op, enum kl_elem e, uint64_t bits)
 {
     double x = number(e, bits);
-    bool sign = kl_elems[e].kind == KL_KIND_SINT;
-    uint32_t n = 8u * kl_elems[e].bytes;
-    uint64_t least = sign ? kl_canon(e, UINT64_C(1) << (n - 1)) : 0;
-    uint64_t most = sign ? kl_canon(e, (UINT64_C(1) << (n - 1)) - 1) : kl_canon(e, UINT64_MAX);
+    uint64_t least, most;
+    limits(e, &least, &most);
     switch (op) {
     case KL_OP_add:
     case KL_OP_or:
@@ -229,8 +247,9 @@ static void say(struct padder *p, kl_val v, const struct pad *s, const char *fol
             : kl_diag(p->d, KL_K2702, kl_in(f, v)->loc,
                       "padding takes part in %s with a value that is not known to be %s", fold,
                       neutral);
-    kl_note(g, kl_in(f, s->from)->loc, "elements past the extents of `%s` are read here",
-            p->r->in->param[kl_root(f, kl_arg(f, s->from, 0))].name);
+    bool masked = kl_in(f, s->from)->attr.access.flags & KL_ACC_MASK;
+    kl_note(g, kl_in(f, s->from)->loc, "elements %s the extents of `%s` are read here",
+            masked ? "that are masked or past" : "past", f->param[kl_root(f, kl_arg(f, s->from, 0))].name);
     kl_val a = kl_arg(f, v, 0);
     while (kl_in(f, a)->op == KL_OP_convert || kl_in(f, a)->op == KL_OP_reshape)
         a = kl_arg(f, a, 0);
@@ -239,11 +258,17 @@ static void say(struct padder *p, kl_val v, const struct pad *s, const char *fol
     else
         kl_note(g, (kl_span){0, 0}, "help: choose it before the fold: inside(...) ? v : %s",
                 neutral);
-    kl_note(g, (kl_span){0, 0}, "expected gain: none in time; the result is another one");
+    p->more(p->user, g);
+}
+
+static bool asked(const struct padder *p, kl_val v)
+{
+    return !p->in->only.id || p->in->only.id == v.id;
 }
 
 static void fold(struct padder *p, kl_val v)
 {
+    static const struct pad nothing = {0};
     const kl_fn *f = p->f;
     const struct kl_ins *in = kl_in(f, v);
     kl_val a = kl_arg(f, v, 0);
@@ -252,11 +277,13 @@ static void fold(struct padder *p, kl_val v)
     enum kl_op op = reduce ? (enum kl_op)in->attr.red.op : (enum kl_op)in->op;
     enum kl_elem e = (enum kl_elem)kl_type_of(f, a)->elem;
     const struct pad *s = &p->at[a.id][axis];
+    if (!asked(p, v))
+        s = &nothing;
     if ((s->state == PAD_VARIES && kl_is_float(e)) ||
         (s->state == PAD_CONST && !is_neutral(op, e, s->bits)))
         say(p, v, s,
-            reduce ? kl_printf(p->r->a, "the fold by %s", kl_ops[op].name) : kl_ops[op].name,
-            neutral_of(op, e));
+            reduce ? kl_printf(p->in->a, "the fold by %s", kl_ops[op].name) : kl_ops[op].name,
+            neutral_of(p, op, e));
     for (uint32_t d = 0; d < kl_type_of(f, v)->rank; d++) {
         const struct pad *o = &p->at[a.id][d];
         if (d == axis || o->state == PAD_NONE)
@@ -278,7 +305,7 @@ static void dot(struct padder *p, kl_val v)
     const struct pad *s = a->state != PAD_NONE ? a : b;
     bool zero = (a->state == PAD_CONST && number(e, a->bits) == 0) ||
                 (b->state == PAD_CONST && number(e, b->bits) == 0);
-    if (s->state != PAD_NONE && !zero)
+    if (s->state != PAD_NONE && !zero && asked(p, v))
         say(p, v, s, "the inner sum of dot", "0");
 }
 
@@ -288,8 +315,8 @@ static void walk(struct padder *p, kl_blk b)
     kl_each_ins (f, b, v) {
         const struct kl_ins *in = kl_in(f, v);
         kl_blk own[2];
-        if (!p->r->runs[0][v.id] && !p->r->runs[1][v.id])
-            continue; /* never executed */
+        if (p->in->ran && !p->in->ran[v.id])
+            continue;
         if (!kl_is_fold(f, v))
             for (uint32_t i = 0, n = kl_blocks(f, v, own); i < n; i++)
                 walk(p, own[i]);
@@ -319,9 +346,43 @@ static void walk(struct padder *p, kl_blk b)
     }
 }
 
-void kl_model_pad_notes(const struct mrun *r, kl_diags *d)
+void kl_pad_notes(const kl_pad_in *in, kl_diags *d, void (*more)(void *user, struct kl_diag *g),
+                  void *user)
 {
-    struct padder p = {.r = r, .f = r->f, .data = kl_model_data(r), .d = d};
-    p.at = kl_alloc_zero(r->a, sizeof *p.at * r->f->nins);
+    struct padder p = {.in = in, .f = in->f, .d = d, .more = more, .user = user};
+    p.at = kl_alloc_zero(in->a, sizeof *p.at * in->f->nins);
     walk(&p, KL_BODY);
+}
+
+/* ---- data ---- */
+
+static bool depends(const kl_fn *f, const bool *data, kl_val v)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    if (in->op == KL_OP_load || in->op == KL_OP_atomic || in->op == KL_OP_atomic_load)
+        return kl_numel(kl_type_of(f, v)) > 1;
+    if (in->op == KL_OP_result || (in->op == KL_OP_param && f->blk[in->blk.id].owner.id))
+        return in->type.id && kl_type_of(f, v)->rank > 0;
+    for (uint32_t i = 0; i < in->nargs; i++)
+        if (data[kl_arg(f, v, i).id])
+            return true;
+    return false;
+}
+
+static void find_data(const kl_fn *f, bool *data, kl_blk b)
+{
+    kl_each_ins (f, b, v) {
+        kl_blk own[2];
+        uint32_t n = kl_blocks(f, v, own);
+        data[v.id] = depends(f, data, v);
+        for (uint32_t i = 0; i < n && !kl_is_fold(f, v); i++) /* the block of a fold is part of it */
+            find_data(f, data, own[i]);
+    }
+}
+
+bool *kl_data_of(kl_arena *a, const kl_fn *f)
+{
+    bool *data = kl_new_n(a, bool, f->nins);
+    find_data(f, data, KL_BODY);
+    return data;
 }
