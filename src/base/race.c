@@ -339,3 +339,24 @@ void kl_race_touch(struct kl_race *q, const struct kl_race_span *s, const char *
         }
     }
 }
+
+/* ---- help ---- */
+
+const char *kl_race_help(bool both, bool plain, bool same)
+{
+    if (!both)
+        return "read another array, make it two launches, or hand over by an atomic: release "
+               "behind the write, acquire before the read";
+    return plain && same ? "both write the same value here, which no device promises to survive; let one "
+                           "program write it, or use atomic_store"
+                         : NULL;
+}
+
+const char *kl_no_value_help(kl_arena *a, const char *array)
+{
+    return kl_printf(a, "help: declare it with one, as in `%s[n] = 0`, or give one: %s='zeros(...)'", array,
+                     array);
+}
+
+const char kl_sum_help[] = "a sum in one program, or of integers, has the same bits in every run";
+const char kl_lanes_help[] = "sum(...) before one addition, or a sum of integers, has the same bits in every run";

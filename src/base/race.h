@@ -88,4 +88,11 @@ void kl_race_touch(struct kl_race *q, const struct kl_race_span *s, const char *
 void kl_race_sync(struct kl_race *q, const char *at, bool reads, bool writes, bool acquire,
                   bool release);
 
+/* ---- help, for whoever tells a finding; NULL: none ---- */
+
+/* both: both write; plain: neither is atomic; same: the same value. */
+const char *kl_race_help(bool both, bool plain, bool same);
+const char *kl_no_value_help(kl_arena *a, const char *array);
+extern const char kl_sum_help[], kl_lanes_help[];
+
 #endif

@@ -234,6 +234,65 @@ static bool is_neutral(enum kl_op op, enum kl_elem e, uint64_t bits)
     }
 }
 
+/* Is every element at least (up), or at most, 0, or what `than` is?  A NaN passes any maximum. */
+static bool bounded(const kl_fn *f, kl_val v, bool up, double than, uint32_t depth)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    enum kl_elem e = (enum kl_elem)kl_type_of(f, v)->elem;
+    bool zero = up ? than <= 0 : than >= 0; /* to know the sign is enough */
+    if (!depth)
+        return false;
+#define ARG(i) bounded(f, kl_arg(f, v, i), up, than, depth - 1)
+#define SIGN(i, plus) bounded(f, kl_arg(f, v, i), plus, 0, depth - 1)
+    switch (in->op) {
+    case KL_OP_const: {
+        double x = number(e, in->attr.bits);
+        return up ? x >= than : x <= than;
+    }
+    case KL_OP_broadcast:
+    case KL_OP_reshape:
+    case KL_OP_permute:
+    case KL_OP_flip: return ARG(0);
+    case KL_OP_convert: return kl_is_float(e) && ARG(0); /* others may wrap */
+    case KL_OP_reduce:
+        if (in->attr.red.op == KL_OP_add || in->attr.red.op == KL_OP_mul)
+            return zero && kl_is_float(e) && SIGN(0, true) && up;
+        return ARG(0);
+    case KL_OP_max:
+    case KL_OP_fmax: return up ? ARG(0) || ARG(1) : ARG(0) && ARG(1);
+    case KL_OP_min:
+    case KL_OP_fmin: return up ? ARG(0) && ARG(1) : ARG(0) || ARG(1);
+    case KL_OP_select: return ARG(1) && ARG(2);
+    case KL_OP_neg: return zero && SIGN(0, !up);
+    case KL_OP_add: return zero && kl_is_float(e) && SIGN(0, up) && SIGN(1, up);
+    case KL_OP_mul:
+    case KL_OP_div:
+        if (!zero || !kl_is_float(e))
+            return false;
+        if (in->op == KL_OP_mul && kl_arg(f, v, 0).id == kl_arg(f, v, 1).id)
+            return up;
+        return up ? (SIGN(0, true) && SIGN(1, true)) || (SIGN(0, false) && SIGN(1, false))
+                  : (SIGN(0, true) && SIGN(1, false)) || (SIGN(0, false) && SIGN(1, true));
+    case KL_OP_abs: return up && zero && kl_is_float(e);
+    case KL_OP_exp:
+    case KL_OP_exp2:
+    case KL_OP_sqrt:
+    case KL_OP_sigmoid: return up && zero;
+    default: return up && zero && kl_elems[e].kind == KL_KIND_UINT;
+    }
+#undef ARG
+#undef SIGN
+}
+
+/* Zeros in a maximum of squares: nothing is less. */
+static bool harmless(const kl_fn *f, enum kl_op op, kl_val v, const struct pad *s)
+{
+    enum kl_elem e = (enum kl_elem)kl_type_of(f, v)->elem;
+    bool up = op == KL_OP_max || op == KL_OP_fmax || op == KL_OP_argmax;
+    bool down = op == KL_OP_min || op == KL_OP_fmin || op == KL_OP_argmin;
+    return s->state == PAD_CONST && (up || down) && bounded(f, v, up, number(e, s->bits), 12);
+}
+
 static void say(struct padder *p, kl_val v, const struct pad *s, const char *fold,
                 const char *neutral)
 {
@@ -280,7 +339,7 @@ static void fold(struct padder *p, kl_val v)
     if (!asked(p, v))
         s = &nothing;
     if ((s->state == PAD_VARIES && kl_is_float(e)) ||
-        (s->state == PAD_CONST && !is_neutral(op, e, s->bits)))
+        (s->state == PAD_CONST && !is_neutral(op, e, s->bits) && !harmless(f, op, a, s)))
         say(p, v, s,
             reduce ? kl_printf(p->in->a, "the fold by %s", kl_ops[op].name) : kl_ops[op].name,
             neutral_of(p, op, e));

@@ -577,14 +577,20 @@ static kiln_status launch_sim(struct kl_call *c, struct kl_item *it)
                         .buffer_name = name,
                         .array = sim_arrays(c, it, slot),
                         .narray = checks ? it->s->nslot : 0}};
+    const int64_t *grid = it->bound.grid;
+    if (r.l.grid[0] == grid[0] * grid[1] * grid[2] * g->info.cluster)
+        memcpy(r.l.programs, grid, sizeof r.l.programs);
     uint32_t before = c->d->list.n;
-    kiln_status found = kl_check_source(c, it, slot);
-    if (found && found != KILN_E_BOUNDS)
-        return found;
+    bool instead = false;
+    kiln_status s = kl_check_source(c, it, slot, &instead), found = s;
+    if (s && s != KILN_E_BOUNDS)
+        return s;
     uint32_t told = c->d->list.n;
-    kiln_status s = kl_guarded(c, g->src, run_sim, &r);
-    kl_drop_told(c, before, told);
-    s = s ? s : found;
+    if (!instead) {
+        s = kl_guarded(c, g->src, run_sim, &r);
+        kl_drop_told(c, before, told);
+        s = s ? s : found;
+    }
     if (checks & KILN_CHECK_WRITTEN && (!s || s == KILN_E_BOUNDS))
         kl_find_unwritten(c, it, slot);
     return s;

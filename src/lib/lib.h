@@ -211,8 +211,10 @@ void kl_add_shadow(struct kl_call *c, const struct kl_item *it, struct kl_slot *
 /* After the launch: arrays that are only written, had no values, and have some elements without. */
 void kl_find_unwritten(struct kl_call *c, const struct kl_item *it, const struct kl_slot *slot);
 
-/* SIM: what only the source shows, found in the interpreter; memory stays as it is (precheck.c). */
-kiln_status kl_check_source(struct kl_call *c, struct kl_item *it, const struct kl_slot *slot);
+/* SIM: what only the source shows, found in the interpreter; memory stays as it is (precheck.c).
+ * *instead: a loop does not end, and all checks were made there. */
+kiln_status kl_check_source(struct kl_call *c, struct kl_item *it, const struct kl_slot *slot,
+                            bool *instead);
 /* Of the diagnostics from `to` on, drop those that are among [from, to), too. */
 void kl_drop_told(struct kl_call *c, uint32_t from, uint32_t to);
 /* Passes that are of no use to the interpreter. */

@@ -2,7 +2,8 @@
  *
  * PTX masks what lies outside the extents, divides by other means, and has no tiles with padding.
  * What the source alone can tell is found by running it in the interpreter first, on the arrays of
- * the launch, which are put back.  Both find what a wrong address or place does: that is told once. */
+ * the launch, which are put back.  A loop that does not end there would not end as PTX, and much later
+ * at that: then all checks are made in the interpreter.  Both find what a wrong address or place does: that is told once. */
 #include "gen/interp/interp.h"
 #include "lib/lib.h"
 
@@ -13,6 +14,7 @@ enum {
 struct precheck {
     struct kl_item *it;
     const struct kl_slot *slot;
+    bool instead;
 };
 
 static kl_fn *lowered(struct kl_call *c, const struct kl_item *it)
@@ -27,44 +29,70 @@ static kl_fn *lowered(struct kl_call *c, const struct kl_item *it)
     return f;
 }
 
+/* Arrays that the kernel writes, as they are; NULL: not one of these. */
+static char **save(struct kl_call *c, const struct kl_item *it, const struct kl_slot *slot, size_t *size)
+{
+    char **v = kl_new_n(&c->tmp, char *, it->s->nslot + 1);
+    for (uint32_t i = 0; i < it->s->nslot; i++) {
+        if (it->s->slot[i].use != KL_P_ARRAY || !slot[i].base)
+            continue;
+        size[i] = (size_t)((const char *)slot[i].hi - (const char *)slot[i].lo);
+        if (!size[i] || !(slot[i].hidden || it->k->param[it->s->slot[i].decl].writes))
+            continue;
+        v[i] = kl_alloc_zero(&c->tmp, size[i]);
+        memcpy(v[i], slot[i].lo, size[i]);
+    }
+    return v;
+}
+
+static bool endless(const kl_diags *d, uint32_t from)
+{
+    for (uint32_t i = from; i < d->list.n; i++)
+        if (strcmp(d->list.v[i]->pub.code, "K1701") == 0)
+            return true;
+    return false;
+}
+
 static kiln_status run(struct kl_call *c, void *arg)
 {
-    const struct precheck *j = arg;
+    struct precheck *j = arg;
     const struct kl_item *it = j->it;
     const int64_t *g = it->bound.grid;
-    unsigned checks = it->k->mod->ctx->opt.checks & (OF_SOURCE | KILN_CHECK_LOOPS);
+    kl_diags *d = c->d;
+    unsigned all = it->k->mod->ctx->opt.checks;
     const kl_fn *f = lowered(c, it);
     if (!f)
         return KILN_E_COMPILE;
-    uint32_t n = it->s->nslot;
+    uint32_t n = it->s->nslot, before = d->list.n, nerr = d->nerr, nwarn = d->nwarn;
     struct kl_slot *slot = kl_new_n(&c->tmp, struct kl_slot, n + 1);
-    char **saved = kl_new_n(&c->tmp, char *, n + 1);
+    size_t *size = kl_new_n(&c->tmp, size_t, n + 1);
+    char **saved = save(c, it, j->slot, size);
     for (uint32_t i = 0; i < n; i++) {
         slot[i] = j->slot[i];
         slot[i].shadow = NULL;
-        size_t size = (size_t)((const char *)slot[i].hi - (const char *)slot[i].lo);
-        if (it->s->slot[i].use != KL_P_ARRAY || !slot[i].base || !size ||
-            !(it->k->param[it->s->slot[i].decl].writes || slot[i].hidden))
-            continue;
-        saved[i] = kl_alloc_zero(&c->tmp, size);
-        memcpy(saved[i], slot[i].lo, size);
     }
-    const kl_launch l = {.slot = slot, .grid = {g[0], g[1], g[2]},
-                         .num_sms = kl_num_sms(it->k->mod->ctx)};
-    kiln_status st = kl_interp_run(f, &l, checks, c->d, &c->env, NULL, NULL);
+    kl_launch l = {.slot = slot, .grid = {g[0], g[1], g[2]}, .num_sms = kl_num_sms(it->k->mod->ctx)};
+    kiln_status st = kl_interp_run(f, &l, all & (OF_SOURCE | KILN_CHECK_LOOPS), d, &c->env, NULL, NULL);
     for (uint32_t i = 0; i < n; i++)
         if (saved[i])
-            memcpy((char *)(uintptr_t)slot[i].lo, saved[i],
-                   (size_t)((const char *)slot[i].hi - (const char *)slot[i].lo));
-    return st;
+            memcpy((char *)(uintptr_t)slot[i].lo, saved[i], size[i]);
+    if (!endless(d, before))
+        return st;
+    d->list.n = before, d->nerr = nerr, d->nwarn = nwarn;
+    j->instead = true;
+    l.slot = j->slot;
+    return kl_interp_run(f, &l, all, d, &c->env, NULL, NULL);
 }
 
-kiln_status kl_check_source(struct kl_call *c, struct kl_item *it, const struct kl_slot *slot)
+kiln_status kl_check_source(struct kl_call *c, struct kl_item *it, const struct kl_slot *slot,
+                            bool *instead)
 {
-    struct precheck j = {it, slot};
-    if (!(it->k->mod->ctx->opt.checks & OF_SOURCE))
+    struct precheck j = {it, slot, false};
+    if (!(it->k->mod->ctx->opt.checks & (OF_SOURCE | KILN_CHECK_LOOPS)))
         return KILN_OK;
-    return kl_guarded(c, &it->k->mod->ast->src, run, &j);
+    kiln_status st = kl_guarded(c, &it->k->mod->ast->src, run, &j);
+    *instead = j.instead;
+    return st;
 }
 
 /* An address outside an array: where the source has it as a view outside its parent. */

@@ -251,17 +251,32 @@ static const char *value_text(struct sim_run *r, enum kl_touch t, const char *at
     enum kl_elem e = (enum kl_elem)x->elem;
     uint64_t bits = kl_elem_load(e, p);
     if (kl_is_float(e))
-        return kl_printf(&r->a, " %.9g", kl_elem_double(e, bits));
+        return kl_printf(&r->a, e == KL_f64 ? " %.17g" : " %.9g", kl_elem_double(e, bits));
     return kl_elems[e].kind == KL_KIND_SINT ? kl_printf(&r->a, " %lld", (long long)bits)
                                             : kl_printf(&r->a, " %llu", (unsigned long long)bits);
+}
+
+const char *kl_sim_program(struct sim_run *r, uint64_t p)
+{
+    const int64_t *g = r->l->programs;
+    if (g[1] <= 1 && g[2] <= 1)
+        return kl_printf(&r->a, "%llu", (unsigned long long)p);
+    uint64_t x = (uint64_t)g[0], y = (uint64_t)g[1];
+    kl_buf b = {.a = &r->a};
+    kl_putf(&b, "(%llu, %llu", (unsigned long long)(p % x), (unsigned long long)(p / x % y));
+    if (g[2] > 1)
+        kl_putf(&b, ", %llu", (unsigned long long)(p / x / y));
+    kl_puts(&b, ")");
+    return kl_buf_str(&b);
 }
 
 static const char *who(struct sim_run *r, uint32_t program, uint32_t thread, enum kl_touch t,
                        const char *value)
 {
     if (thread == UINT32_MAX)
-        return kl_printf(&r->a, "program %u %s%s", program, does(t), value);
-    return kl_printf(&r->a, "program %u (thread %u) %s%s", program, thread, does(t), value);
+        return kl_printf(&r->a, "program %s %s%s", kl_sim_program(r, program), does(t), value);
+    return kl_printf(&r->a, "program %s (thread %u) %s%s", kl_sim_program(r, program), thread, does(t),
+                     value);
 }
 
 static void hit(void *user, const struct kl_race_hit *h)
@@ -282,19 +297,21 @@ static void hit(void *user, const struct kl_race_hit *h)
     struct sim_finding f = {.ins = at, .code = code, .n = 1, .other = other + 1};
     place = place ? place : "an element";
     if (both)
-        f.text = kl_printf(&r->a, "programs %u and %u both %s %s, in no fixed order", p < q ? p : q,
-                           p < q ? q : p,
+        f.text = kl_printf(&r->a, "programs %s and %s both %s %s, in no fixed order",
+                           kl_sim_program(r, p < q ? p : q), kl_sim_program(r, p < q ? q : p),
                            h->now == KL_TOUCH_WRITE && h->then == KL_TOUCH_WRITE ? "write" : "change",
                            place);
     else
-        f.text = kl_printf(&r->a, "program %u writes %s, which program %u reads, in no fixed order", p,
-                           place, q);
+        f.text = kl_printf(&r->a, "program %s writes %s, which program %s reads, in no fixed order",
+                           kl_sim_program(r, p), place, kl_sim_program(r, q));
     const struct sim_global *g = r->global; /* memory holds what the other one wrote, or read */
     bool stored = h->now == KL_TOUCH_WRITE && g->value && h->at >= g->at;
     const char *mine = value_text(r, h->now, h->at, stored ? g->value + (h->at - g->at) : h->at);
     const char *theirs = value_text(r, h->then, h->at, h->at);
     f.who = who(r, p, now ? h->lane : h->old_lane, now ? h->now : h->then, now ? mine : theirs);
     f.whom = who(r, q, now ? h->old_lane : h->lane, now ? h->then : h->now, now ? theirs : mine);
+    bool plain = h->now == KL_TOUCH_WRITE && h->then == KL_TOUCH_WRITE;
+    f.help = kl_race_help(both, plain, *mine && strcmp(mine, theirs) == 0);
     kl_push(&r->a, &r->finding, f);
 }
 
@@ -317,9 +334,12 @@ static void note_value(struct sim_warp *w, const struct sim_ins *i, uint32_t mas
         else if (r->opt.checks & KL_SIM_VALUES && memchr(s, 0, bytes))
             bad |= 1u << l;
     }
-    if (bad && !kl_sim_known(w, i, KL_K1401, bad))
-        kl_sim_report(w, i, KL_K1401, bad, "load reads %s, which nothing wrote",
-                      kl_sim_element(r, (const char *)(uintptr_t)addr[sim_first(bad)]));
+    if (!bad || kl_sim_known(w, i, KL_K1401, bad))
+        return;
+    const char *at = (const char *)(uintptr_t)addr[sim_first(bad)];
+    kl_sim_report(w, i, KL_K1401, bad, "%s reads %s, which nothing wrote",
+                  i->kind == KL_SIM_ATOM ? "atomic" : "load", kl_sim_element(r, at));
+    r->finding.v[r->finding.n - 1].help = kl_no_value_help(&r->a, array_at(r, at)->name);
 }
 
 /* Another warp wrote this by the same store, another value. */
@@ -435,10 +455,12 @@ void kl_sim_global_orders(struct sim_run *r)
     for (uint32_t k = 0; k < n; k++) {
         struct sim_finding f = {.ins = o[k].site, .code = KL_K1304, .n = o[k].count};
         int digits = o[k].wide ? 16 : 8;
-        f.text = kl_printf(&r->a, "the sum depends on the order of programs: 2 orders give 0x%0*llx and 0x%0*llx",
-                           digits, (unsigned long long)o[k].bits[0], digits,
+        bool alone = !g->races || g->race.nprogram == 1;
+        f.help = alone ? kl_lanes_help : kl_sum_help;
+        f.text = kl_printf(&r->a, "the sum depends on the order of %s: 2 orders give 0x%0*llx and 0x%0*llx",
+                           alone ? "lanes" : "programs", digits, (unsigned long long)o[k].bits[0], digits,
                            (unsigned long long)o[k].bits[1]);
-        f.who = kl_printf(&r->a, "program %u at %s", o[k].program, kl_sim_element(r, o[k].at));
+        f.who = kl_printf(&r->a, "program %s at %s", kl_sim_program(r, o[k].program), kl_sim_element(r, o[k].at));
         kl_push(&r->a, &r->finding, f);
     }
     g->sums.add.n = 0;

@@ -98,6 +98,8 @@ void kl_sim_findings(struct sim_run *r, kl_diags *d)
         } else {
             kl_note(g, (kl_span){0, 0}, "by %s", f->who);
         }
+        if (f->help)
+            kl_note(g, (kl_span){0, 0}, "%s", f->help);
         if (source)
             note_at(g, ptx, "the instruction");
         else if (place_of(r, g->a, i, &at)) {

@@ -84,6 +84,7 @@ struct sim_finding {
     const char *text, *who; /* of the first instance */
     uint32_t other;   /* a race: the other access + 1, */
     const char *whom; /* and who makes it */
+    const char *help; /* NULL: none */
 };
 
 struct sim_run {
@@ -194,6 +195,8 @@ void kl_sim_global_orders(struct sim_run *r);
 bool kl_sim_global_unseen(const struct sim_run *r); /* too much memory to look for races */
 uint32_t kl_sim_site(const struct sim_run *r, uint32_t ins); /* one for all of a line */
 const char *kl_sim_element(struct sim_run *r, const char *at); /* NULL: of no array */
+/* "3", or "(3, 0)" of a grid of rank 2. */
+const char *kl_sim_program(struct sim_run *r, uint64_t p);
 const char *kl_sim_outside(struct sim_run *r, uint64_t addr);  /* NULL: far from every array */
 
 /* endless.c */

@@ -69,6 +69,7 @@ typedef struct kl_sim_launch {
     const kl_sim_buffer *buffer; /* any order; they may overlap: writable where one of them is */
     uint32_t nbuffer;
     const char *const *buffer_name; /* of each buffer, for messages; NULL: numbers */
+    int64_t programs[3]; /* how messages name CTAs, or clusters; 0, 0, 0: by one number */
     const kl_sim_array *array; /* for KL_SIM_GLOBAL */
     uint32_t narray;
 } kl_sim_launch;

@@ -496,9 +496,7 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     if (g->code == KL_K1401)
         kl_note(e, param_loc(f, g->root), "%s came into the launch without a value", name);
     if (g->code == KL_K1401)
-        kl_note(e, none,
-                "help: declare it with one, as in `%s[n] = 0`, or give one: %s='zeros(...)'", name,
-                name);
+        kl_note(e, none, "%s", kl_no_value_help(r->a, name));
     if (kl_is_atomic(in->op) && (g->code == KL_K1201 || g->code == KL_K1202))
         kl_note(e, none, "nothing happens there; if that is meant, write a mask");
     else if (g->code == KL_K1201)

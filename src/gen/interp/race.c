@@ -237,7 +237,7 @@ static const char *value_text(kl_arena *a, enum kl_elem e, uint64_t bits)
     if (!kl_is_float(e))
         return kl_elems[e].kind == KL_KIND_SINT ? kl_printf(a, "%lld", (long long)bits)
                                                 : kl_printf(a, "%llu", (unsigned long long)bits);
-    return kl_printf(a, "%.9g", kl_elem_double(e, bits));
+    return kl_printf(a, e == KL_f64 ? "%.17g" : "%.9g", kl_elem_double(e, bits));
 }
 
 /* "program 5, lane 2, writes 1" */
@@ -262,6 +262,12 @@ static const char *place_text(const struct kl_run *r, const struct kl_finding *g
     bool inner = kl_in(f, kl_arg(f, kl_arg(f, access, 0), 0))->op == KL_OP_view;
     const char *at = kl_subscripts(r->a, g->at, kl_in(f, access)->attr.access.n);
     return inner ? kl_printf(r->a, "%s of a view of %s", at, name) : kl_printf(r->a, "%s%s", name, at);
+}
+
+static bool in_program(const kl_fn *f, kl_val v)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    return kl_is_atomic(in->op) && KL_HOW_SCOPE(in->attr.access.how) == KL_SC_PROGRAM;
 }
 
 /* "programs 0 and 5 both write out[3], in no fixed order" */
@@ -306,12 +312,11 @@ void kl_tell_race(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
         kl_note(x, none, "an update is lost when both read before one writes; %s(%s, ...) is one step%s",
                 atomic, f->param[g->root].name,
                 kl_is_float(e) ? " (sums of floats still depend on the order)" : "");
-    else if (both && plain && g->bits[0] == g->bits[1])
-        kl_note(x, none, "both write the same value here, which no device promises to survive; let one "
-                         "program write it, or use atomic_store");
-    else if (!both)
-        kl_note(x, none, "read another array, make it two launches, or hand over by an atomic: release "
-                         "behind the write, acquire before the read");
+    else if (in_program(f, g->val) || in_program(f, g->other))
+        kl_note(x, none, "an atomic with .scope = program is a plain access to other programs; "
+                         ".scope = device, the default, is for them");
+    else if (kl_race_help(both, plain, g->bits[0] == g->bits[1]))
+        kl_note(x, none, "%s", kl_race_help(both, plain, g->bits[0] == g->bits[1]));
 }
 
 /* ---- sums of floats ---- */
@@ -349,11 +354,12 @@ void kl_tell_order(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     const kl_fn *f = r->f;
     enum kl_elem e = (enum kl_elem)f->param[g->root].elem;
     int digits = e == KL_f64 ? 16 : 8;
+    bool alone = r->l->grid[0] * r->l->grid[1] * r->l->grid[2] == 1;
     struct kl_diag *x =
-        kl_diag(d, g->code, g->loc, "the sum depends on the order of programs: 2 orders give 0x%0*llx and 0x%0*llx",
-                digits, (unsigned long long)g->bits[0], digits, (unsigned long long)g->bits[1]);
+        kl_diag(d, g->code, g->loc, "the sum depends on the order of %s: 2 orders give 0x%0*llx and 0x%0*llx",
+                alone ? "lanes" : "programs", digits, (unsigned long long)g->bits[0], digits, (unsigned long long)g->bits[1]);
     kl_note(x, (kl_span){0, 0}, "that is %s and %s, at element %lld of %s; so in %llu element%s",
             value_text(r->a, e, g->bits[0]), value_text(r->a, e, g->bits[1]), (long long)g->off,
             f->param[g->root].name, (unsigned long long)g->count, g->count == 1 ? "" : "s");
-    kl_note(x, (kl_span){0, 0}, "a sum in one program, or of integers, has the same bits in every run");
+    kl_note(x, (kl_span){0, 0}, "%s", alone ? kl_lanes_help : kl_sum_help);
 }

@@ -93,7 +93,7 @@ struct pgen {
     struct tracer *tracer; /* trace.c; NULL: nobody asks */
     kl_val at;             /* the instruction that is emitted */
     kl_span loc;
-    uint32_t line, file, loc_beg;     /* of the last .loc; the span it was found for */
+    uint32_t line, col, file, loc_beg; /* of the last .loc; the span it was found for */
     bool approximate;                 /* a fast form was put out */
     KL_VEC(const char *) files;       /* .file, from 1 on */
 };

@@ -36,9 +36,10 @@ static void line_of(struct pgen *g)
         i++;
     if (i == g->files.n)
         kl_push(g->a, &g->files, at.file);
-    if (at.line == g->line && i + 1 == g->file)
+    if (at.line == g->line && at.col == g->col && i + 1 == g->file)
         return;
     g->line = at.line;
+    g->col = at.col;
     g->file = i + 1;
     kl_putf(g->to, "\t.loc %u %u %u\n", kl_px_file(g, i), at.line, at.col);
 }
