@@ -38,7 +38,7 @@ enum { CHUNK = 256, VEC0 = 1, BUF0 = 8, MAP0 = 2 };
 enum { CHUNK = 16384, VEC0 = 8, BUF0 = 256, MAP0 = 16 };
 #endif
 
-void *kl_alloc_zero(kl_arena *a, size_t size)
+void *kl_alloc_any(kl_arena *a, size_t size)
 {
     const size_t head = (sizeof(struct kl_chunk) + 15) & ~(size_t)15;
     if (size > SIZE_MAX / 2)
@@ -60,7 +60,12 @@ void *kl_alloc_zero(kl_arena *a, size_t size)
     }
     void *p = (char *)c + head + c->used;
     c->used += size;
-    return memset(p, 0, size);
+    return p;
+}
+
+void *kl_alloc_zero(kl_arena *a, size_t size)
+{
+    return memset(kl_alloc_any(a, size), 0, size);
 }
 
 void kl_arena_free(kl_arena *a)

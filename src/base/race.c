@@ -48,6 +48,11 @@ static bool looked_at(const struct kl_race_mem *m)
     return !m->hidden && m->base && m->lo < m->hi;
 }
 
+static size_t blocks(const struct kl_race_span *s)
+{
+    return ((size_t)(s->hi - s->lo) >> s->shift) / KL_RACE_BLOCK + 1;
+}
+
 bool kl_race_spans(kl_arena *a, const struct kl_race_mem *m, uint32_t n,
                    struct kl_race_span **out, uint32_t *nout)
 {
@@ -87,10 +92,39 @@ bool kl_race_spans(kl_arena *a, const struct kl_race_mem *m, uint32_t n,
     *out = v, *nout = ns;
     if (cells > MOST_CELLS)
         return false;
-    for (uint32_t j = 0; j < ns; j++)
-        if (written[j])
-            v[j].cell = kl_new_n(a, struct kl_cell, ((size_t)(v[j].hi - v[j].lo) >> v[j].shift) + 1);
+    for (uint32_t j = 0; j < ns; j++) {
+        size_t nb = blocks(&v[j]);
+        if (!written[j])
+            continue;
+        v[j].cell = kl_alloc_any(a, nb * KL_RACE_BLOCK * sizeof *v[j].cell);
+        v[j].block = kl_new_n(a, struct kl_race_block, nb);
+    }
     return true;
+}
+
+void kl_race_clear(struct kl_race_span *s)
+{
+    memset(s->block, 0, blocks(s) * sizeof *s->block);
+}
+
+static struct kl_cell *open_block(const struct kl_race_span *s, size_t k)
+{
+    struct kl_race_block *b = &s->block[k];
+    struct kl_cell *c = &s->cell[k * KL_RACE_BLOCK];
+    if (b->open)
+        return c;
+    b->open = true;
+    for (uint32_t i = 0; i < KL_RACE_BLOCK; i++) {
+        c[i] = b->all;
+        c[i].wlane += i, c[i].rlane += i;
+    }
+    return c;
+}
+
+struct kl_cell *kl_race_cell(const struct kl_race_span *s, const char *at)
+{
+    size_t i = (size_t)(at - s->lo) >> s->shift;
+    return open_block(s, i / KL_RACE_BLOCK) + i % KL_RACE_BLOCK;
 }
 
 /* ---- what came before ---- */
@@ -192,8 +226,10 @@ static uint32_t make_set(struct kl_race *q, uint32_t up, uint32_t segment, uint3
 /* The set with this segment and place. */
 static uint32_t with(struct kl_race *q, uint32_t set, uint32_t site)
 {
-    if (set && q->cache.from == set && q->cache_site == site && q->cache_segment == q->segment)
-        return q->cache.to;
+    uint32_t slot = (set * 5 + site) % (sizeof q->cache / sizeof *q->cache);
+    if (q->cache[slot].from == set && q->cache[slot].site == site &&
+        q->cache[slot].segment == q->segment)
+        return q->cache[slot].to;
     uint32_t same = 0, to = 0;
     for (uint32_t i = set; i && !to; i = q->set.v[i].up) {
         const struct kl_race_set *s = &q->set.v[i];
@@ -207,8 +243,8 @@ static uint32_t with(struct kl_race *q, uint32_t set, uint32_t site)
     }
     if (!to)
         to = make_set(q, set, q->segment, site);
-    q->cache.from = set, q->cache.to = to;
-    q->cache_site = site, q->cache_segment = q->segment;
+    q->cache[slot].from = set, q->cache[slot].site = site;
+    q->cache[slot].segment = q->segment, q->cache[slot].to = to;
     return to;
 }
 
@@ -291,6 +327,12 @@ static void one(struct kl_race *q, struct kl_cell *c, const struct access *x)
         c->rlane = x->lane;
         break;
     case KL_TOUCH_WRITE:
+        if (!(c->w | c->r | c->a)) { /* most are like this */
+            c->w = with(q, 0, x->site);
+            c->wlane = x->lane;
+            c->epoch = q->epoch;
+            break;
+        }
         if (!alone(q, c->w))
             all &= against(q, c, c->w, KL_TOUCH_WRITE, c->wlane, x);
         if (!alone(q, c->r))
@@ -314,29 +356,49 @@ static void one(struct kl_race *q, struct kl_cell *c, const struct access *x)
     }
 }
 
+/* All of a block by one access, where what is known of it came from this program.  false: look at
+ * its cells. */
+static bool whole(struct kl_race *q, struct kl_race_block *b, enum kl_touch touch, uint32_t site,
+                  uint32_t lane)
+{
+    struct kl_cell *c = &b->all;
+    if (b->open || c->a || !alone(q, c->w) || (touch == KL_TOUCH_WRITE && !alone(q, c->r)))
+        return false;
+    if (touch == KL_TOUCH_READ) {
+        c->r = with(q, c->r, site);
+        c->rlane = lane;
+        return true;
+    }
+    if (q->synced)
+        c->w = c->r = 0;
+    c->w = with(q, c->w, site);
+    c->wlane = lane;
+    c->epoch = q->epoch;
+    return true;
+}
+
 void kl_race_touch(struct kl_race *q, const struct kl_race_span *s, const char *at, uint32_t bytes,
                    int64_t step, uint64_t n, enum kl_touch touch, uint32_t site, uint32_t lane)
 {
-    uint32_t first = 0, unit = 1u << s->shift;
+    uint32_t unit = 1u << s->shift;
     if (q->released && touch < KL_TOUCH_ATOMIC_READ)
         next_segment(q);
     if (!s->cell)
         return;
-    for (uint64_t i = 0; i < n; i++, at += step) {
-        struct kl_cell *c = s->cell + ((size_t)(at - s->lo) >> s->shift);
+    bool dense = step == bytes && bytes == unit && touch < KL_TOUCH_ATOMIC_READ;
+    for (uint64_t i = 0; i < n;) {
+        size_t u = (size_t)(at - s->lo) >> s->shift;
         struct access x = {at, touch, site, lane + (uint32_t)i};
-        for (uint32_t k = 0; k < bytes; k += unit, c++) {
-            if (touch == KL_TOUCH_WRITE && !(c->w | c->r | c->a)) { /* most are like this */
-                if (!first)
-                    first = make_set(q, 0, q->segment, site);
-                c->w = first;
-                c->wlane = x.lane;
-                c->epoch = q->epoch;
-                continue;
-            }
-            x.at = at + k;
-            one(q, c, &x);
+        if (dense && u % KL_RACE_BLOCK == 0 && n - i >= KL_RACE_BLOCK &&
+            whole(q, &s->block[u / KL_RACE_BLOCK], touch, site, x.lane)) {
+            i += KL_RACE_BLOCK, at += (int64_t)KL_RACE_BLOCK * bytes;
+            continue;
         }
+        for (uint32_t k = 0; k < bytes; k += unit) {
+            x.at = at + k;
+            one(q, kl_race_cell(s, x.at), &x);
+        }
+        i++, at += step;
     }
 }
 

@@ -21,10 +21,18 @@ struct kl_cell {
 };
 enum { KL_CELL_WRITES = 1, KL_CELL_READS = 2 }; /* flags: counted in a finding of such a kind */
 
+/* Neighbours that are alike but for their lanes, which count up, need no cells: all is the first. */
+enum { KL_RACE_BLOCK = 32 };
+struct kl_race_block {
+    struct kl_cell all;
+    bool open; /* its cells count, and hold something */
+};
+
 struct kl_race_span {
     const char *lo, *hi;
     uint32_t shift;
-    struct kl_cell *cell; /* NULL: nothing here is written */
+    struct kl_cell *cell; /* NULL: nothing here is written; valid in blocks that are open */
+    struct kl_race_block *block;
 };
 
 /* Memory of one array of a launch. */
@@ -36,6 +44,10 @@ struct kl_race_mem {
 /* Arrays that overlap are one span.  false: there is too much to look at. */
 bool kl_race_spans(kl_arena *a, const struct kl_race_mem *m, uint32_t n,
                    struct kl_race_span **out, uint32_t *nout);
+/* Forget all accesses. */
+void kl_race_clear(struct kl_race_span *s);
+/* The cell of a place, which has one. */
+struct kl_cell *kl_race_cell(const struct kl_race_span *s, const char *at);
 struct kl_race_span *kl_race_span_of(struct kl_race_span *s, uint32_t n, const char *at);
 
 enum kl_touch { KL_TOUCH_READ, KL_TOUCH_WRITE, KL_TOUCH_ATOMIC_READ, KL_TOUCH_ATOMIC };
@@ -68,8 +80,7 @@ struct kl_race {
     KL_VEC(uint32_t) owner; /* program of each segment */
     KL_VEC(struct kl_race_set) set;
     kl_map sets;
-    struct { uint32_t from, to; } cache;
-    uint32_t cache_site, cache_segment;
+    struct { uint32_t from, site, segment, to; } cache[8]; /* of with() */
     KL_VEC(struct kl_race_clock) clock;
     kl_map sync; /* clock that was released at an address */
     uint32_t mine, round; /* clock of the program; number of the last table of what came before */

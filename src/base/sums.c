@@ -15,25 +15,67 @@ void kl_sums_add(struct kl_sums *q, const struct kl_sum *x)
         kl_push(q->a, &q->add, *x);
 }
 
-static int compare(const struct kl_sum *x, const struct kl_sum *y, int turn)
+static int forwards(const void *p, const void *q)
 {
-    if (x->at != y->at)
-        return (uintptr_t)x->at < (uintptr_t)y->at ? -1 : 1;
+    const struct kl_sum *x = p, *y = q;
     if (x->program != y->program)
-        return x->program < y->program ? -turn : turn;
+        return x->program < y->program ? -1 : 1;
     if (x->seq != y->seq)
         return x->seq < y->seq ? -1 : 1;
-    return x->lane < y->lane ? -turn : x->lane > y->lane ? turn : 0;
+    return x->lane < y->lane ? -1 : x->lane > y->lane;
 }
 
-static int forwards(const void *x, const void *y)
+/* Additions of one element together, each group forwards; they come that way, mostly.  end: behind
+ * each of *ngroup groups. */
+static struct kl_sum *grouped(struct kl_sums *q, uint32_t **end, uint32_t *ngroup)
 {
-    return compare(x, y, 1);
+    uint32_t n = q->add.n, groups = 0, sum = 0;
+    const struct kl_sum *x = q->add.v;
+    kl_map map = {.a = q->a};
+    uint32_t *of = kl_alloc_any(q->a, (n + 1u) * sizeof *of);
+    KL_VEC(uint32_t) at = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        bool isnew;
+        uint32_t *g = kl_map_put(&map, &x[i].at, sizeof x[i].at, &isnew);
+        if (isnew) {
+            *g = groups++;
+            kl_push(q->a, &at, 0);
+        }
+        of[i] = *g;
+        at.v[*g]++;
+    }
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t count = at.v[g];
+        at.v[g] = sum;
+        sum += count;
+    }
+    struct kl_sum *y = kl_alloc_any(q->a, (n + 1u) * sizeof *y);
+    for (uint32_t i = 0; i < n; i++)
+        y[at.v[of[i]]++] = x[i];
+    for (uint32_t g = 0, i = 0; g < groups; i = at.v[g++]) {
+        bool sorted = true;
+        for (uint32_t k = i + 1; k < at.v[g] && sorted; k++)
+            sorted = forwards(&y[k - 1], &y[k]) <= 0;
+        if (!sorted)
+            qsort(y + i, at.v[g] - i, sizeof *y, forwards);
+    }
+    *end = at.v, *ngroup = groups;
+    return y;
 }
 
-static int backwards(const void *x, const void *y)
+/* A group with its programs, and the lanes of each atomic, the other way round. */
+static void turn(const struct kl_sum *x, uint32_t n, struct kl_sum *to)
 {
-    return compare(x, y, -1);
+    for (uint32_t e = n, b; e > 0; e = b) {
+        for (b = e - 1; b > 0 && x[b - 1].program == x[e - 1].program; b--)
+            continue;
+        for (uint32_t i = b, k; i < e; i = k) {
+            for (k = i + 1; k < e && x[k].seq == x[i].seq; k++)
+                continue;
+            for (uint32_t j = k; j > i; j--)
+                *to++ = x[j - 1];
+        }
+    }
 }
 
 static uint64_t sum(const struct kl_sum *x, uint32_t n, uint64_t bits)
@@ -55,18 +97,15 @@ static bool is_nan(uint64_t bits, bool wide)
 const struct kl_sum_order *kl_sums_orders(struct kl_sums *q, uint32_t *nout)
 {
     KL_VEC(struct kl_sum_order) out = {0};
-    struct kl_sum *x = q->add.v, *y = kl_new_n(q->a, struct kl_sum, q->add.n + 1u);
-    uint32_t n = q->add.n;
-    if (n)
-        memcpy(y, x, n * sizeof *x);
-    if (n) {
-        qsort(x, n, sizeof *x, forwards);
-        qsort(y, n, sizeof *y, backwards);
-    }
-    for (uint32_t i = 0, e; i < n; i = e) {
-        for (e = i + 1; e < n && x[e].at == x[i].at; e++)
-            continue;
-        uint64_t a = sum(x + i, e - i, x[i].old), b = sum(y + i, e - i, x[i].old);
+    uint32_t *end, groups, most = 0;
+    struct kl_sum *x = grouped(q, &end, &groups), *y;
+    for (uint32_t g = 0; g < groups; g++)
+        most = end[g] - (g ? end[g - 1] : 0) > most ? end[g] - (g ? end[g - 1] : 0) : most;
+    y = kl_alloc_any(q->a, (most + 1u) * sizeof *y);
+    for (uint32_t g = 0; g < groups; g++) {
+        uint32_t i = g ? end[g - 1] : 0, e = end[g];
+        turn(x + i, e - i, y);
+        uint64_t a = sum(x + i, e - i, x[i].old), b = sum(y, e - i, x[i].old);
         if (e - i < 2 || a == b || (is_nan(a, x[i].wide) && is_nan(b, x[i].wide)))
             continue;
         struct kl_sum_order *o = NULL;

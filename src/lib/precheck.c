@@ -2,8 +2,9 @@
  *
  * PTX masks what lies outside the extents, divides by other means, and has no tiles with padding.
  * What the source alone can tell is found by running it in the interpreter first, on the arrays of
- * the launch, which are put back.  A loop that does not end there would not end as PTX, and much later
- * at that: then all checks are made in the interpreter.  Both find what a wrong address or place does: that is told once. */
+ * the launch, which are put back.  A loop that does not end there would not end as PTX, either:
+ * then all checks are made in the interpreter.  Both find what a wrong address or place does: that
+ * is told once. */
 #include "gen/interp/interp.h"
 #include "lib/lib.h"
 

@@ -110,6 +110,8 @@ void kl_find_unwritten(struct kl_call *c, const struct kl_item *it, const struct
         const struct kl_boundparam *p = &it->bound.param[decl];
         if (slot[i].hidden || !slot[i].shadow || !wants_all(it, i))
             continue;
+        if (!memchr(slot[i].shadow, 0, (size_t)((const char *)slot[i].hi - (const char *)slot[i].lo)))
+            continue;
         int64_t at[KL_MAX_DIMS] = {0}, first[KL_MAX_DIMS] = {0};
         uint64_t missing = 0, all = 1;
         size_t size = kl_elems[p->elem].bytes;

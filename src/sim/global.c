@@ -133,7 +133,7 @@ void kl_sim_global_swap(struct sim_run *r, struct sim_saved *v)
             v->first[k][b] = x;
         }
         if (g->span[k].cell)
-            memset(g->span[k].cell, 0, ((n >> g->span[k].shift) + 1) * sizeof *g->span[k].cell);
+            kl_race_clear(&g->span[k]);
     }
     for (uint32_t k = 0; k < r->l->narray; k++) {
         const kl_sim_array *x = &r->l->array[k];
@@ -347,7 +347,7 @@ static void meet(struct sim_warp *w, const struct sim_ins *i, const struct kl_ra
                  const char *at, uint32_t bytes, const char *value, uint32_t lane)
 {
     struct sim_global *g = w->run->global;
-    const struct kl_cell *c = s->cell + ((size_t)(at - s->lo) >> s->shift);
+    const struct kl_cell *c = kl_race_cell(s, at);
     if (!c->w || c->epoch != g->race.epoch || c->wlane / LANES == w->id || c->wlane == UINT32_MAX)
         return;
     const struct kl_race_set *set = &g->race.set.v[c->w];

@@ -302,12 +302,88 @@ static void sums(void **state)
     }
 }
 
+/* ---- rows: all of a block at once, or element by element ---- */
+
+enum { ROW = 300, HITS = 4096 };
+static _Alignas(8) char row_memory[4 * ROW];
+struct said {
+    struct kl_race_hit h[HITS];
+    uint32_t n;
+};
+
+static void say(void *user, const struct kl_race_hit *h)
+{
+    struct said *x = user;
+    if (x->n < HITS)
+        x->h[x->n] = *h;
+    x->n++;
+}
+
+static void rows(void **state)
+{
+    (void)state;
+    static struct said said[2];
+    kl_env env = {.al = &kl_alloc_libc};
+    uint32_t hits = 0, quiet = 0;
+    for (uint32_t turn = 0; turn < 400; turn++) {
+        kl_arena a[2] = {{.env = &env}, {.env = &env}};
+        struct kl_race_mem m = {row_memory, row_memory, row_memory + sizeof row_memory, 4, true, false};
+        struct kl_race_span *span[2];
+        struct kl_race q[2];
+        uint32_t n;
+        bool synced = below(2), tidy = below(2);
+        for (int k = 0; k < 2; k++) {
+            assert_true(kl_race_spans(&a[k], &m, 1, &span[k], &n));
+            kl_race_open(&q[k], &a[k], PROGRAMS, say);
+            q[k].user = &said[k];
+            q[k].synced = synced;
+            said[k].n = 0;
+        }
+        for (uint32_t p = 0; p < PROGRAMS; p++) {
+            for (int k = 0; k < 2; k++)
+                kl_race_program(&q[k], p);
+            for (uint32_t i = 0; i < STEPS; i++) {
+                uint32_t at = tidy ? p * 64 - below(2) * (p > 0) * below(4) : below(ROW - 100);
+                uint32_t len = 1 + below(tidy ? 60 : 100), site = below(SITES), lane = below(9);
+                enum kl_touch touch = below(8) ? (enum kl_touch)below(2) : KL_TOUCH_ATOMIC;
+                bool back = !below(8);
+                char *from = row_memory + 4 * (back ? at + len - 1 : at);
+                if (tidy && below(2))
+                    len = 32, at = p * 64, back = false, from = row_memory + 4 * at;
+                for (int k = 0; k < 2; k++) {
+                    if (touch == KL_TOUCH_ATOMIC)
+                        kl_race_sync(&q[k], row_memory, true, true, site & 1, site & 2);
+                    for (uint32_t j = 0; j < (k ? len : 1); j++)
+                        kl_race_touch(&q[k], span[k], from + (back ? -4 : 4) * (int64_t)j, 4, back ? -4 : 4,
+                                      k ? 1 : len, touch, site, lane + j);
+                }
+            }
+        }
+        assert_int_equal(said[0].n, said[1].n);
+        for (uint32_t i = 0; i < said[0].n && i < HITS; i++)
+            assert_memory_equal(&said[0].h[i], &said[1].h[i], offsetof(struct kl_race_hit, at));
+        hits += said[0].n > 0, quiet += said[0].n == 0;
+        uint32_t closed = 0;
+        for (uint32_t b = 0; b < ROW / KL_RACE_BLOCK; b++)
+            closed += !span[0]->block[b].open && span[0]->block[b].all.w;
+        quiet += closed > 2; /* some were never looked at one by one */
+        /* after both are cleared nothing is known */
+        for (int k = 0; k < 2; k++) {
+            kl_race_clear(span[k]);
+            assert_int_equal(kl_race_cell(span[k], row_memory)->w, 0);
+            kl_arena_free(&a[k]);
+        }
+    }
+    assert_in_range(hits, 20, 399);
+    assert_in_range(quiet, 20, 2000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_any_order), cmocka_unit_test(in_order_of_atomics),
         cmocka_unit_test(handed_over),  cmocka_unit_test(spans),
-        cmocka_unit_test(sums),
+        cmocka_unit_test(sums),         cmocka_unit_test(rows),
     };
     seed = 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

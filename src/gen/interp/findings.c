@@ -235,6 +235,11 @@ static int by_place(const void *x, const void *y)
 static void find_collisions(struct kl_walk *w, struct placed *all, struct placed *end)
 {
     size_t bytes = w->ac->bytes;
+    bool up = true;
+    for (struct placed *p = all; p + 1 < end && up; p++)
+        up = p[0].off < p[1].off;
+    if (up) /* as most are */
+        return;
     qsort(all, (size_t)(end - all), sizeof *all, by_place);
     for (struct placed *p = all; p + 1 < end; p++)
         if (p[0].off == p[1].off &&

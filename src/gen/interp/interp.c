@@ -216,7 +216,7 @@ static void run_again(struct kl_run *r, int64_t end, const struct saved *v)
             continue;
         memcpy(v[i].last, s->lo, n);
         memcpy((char *)(uintptr_t)s->lo, v[i].first, n);
-        memset(s->cell, 0, ((n >> s->shift) + 1) * sizeof *s->cell);
+        kl_race_clear(s);
         if (shadow)
             memcpy(shadow, v[i].value, n);
     }

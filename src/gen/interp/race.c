@@ -100,11 +100,20 @@ void kl_race_row(struct kl_walk *w, uint64_t lane, int64_t off, uint64_t a, uint
                       site, (uint32_t)(lane + a));
         return;
     }
+    bool fits = kl_run_fits(m, off, es, a, b);
     off = kl_wadd(off, kl_wmul((int64_t)a, es));
-    for (uint64_t i = a; i < b; i++, off = kl_wadd(off, es))
-        if ((!mask || mask[lane + i]) && off >= m->first && off <= m->last)
-            kl_race_touch(w->r->race, m->race, m->base + off * bytes, bytes, 0, 1, touch, site,
+    for (uint64_t i = a, k; i < b; i = k) { /* runs that the mask lets through */
+        for (k = i; k < b && fits && (!mask || mask[lane + k]); k++)
+            continue;
+        uint64_t n = k - i;
+        if (!n && (!mask || mask[lane + i]) && off >= m->first && off <= m->last)
+            n = 1;
+        if (n)
+            kl_race_touch(w->r->race, m->race, m->base + off * bytes, bytes, es * bytes, n, touch, site,
                           (uint32_t)(lane + i));
+        k = k > i ? k : i + 1;
+        off = kl_wadd(off, kl_wmul((int64_t)(k - i), es));
+    }
 }
 
 void kl_race_one(struct kl_walk *w, uint64_t lane, int64_t off)
@@ -357,7 +366,8 @@ void kl_tell_order(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     bool alone = r->l->grid[0] * r->l->grid[1] * r->l->grid[2] == 1;
     struct kl_diag *x =
         kl_diag(d, g->code, g->loc, "the sum depends on the order of %s: 2 orders give 0x%0*llx and 0x%0*llx",
-                alone ? "lanes" : "programs", digits, (unsigned long long)g->bits[0], digits, (unsigned long long)g->bits[1]);
+                alone ? "lanes" : "programs", digits, (unsigned long long)g->bits[0], digits,
+                (unsigned long long)g->bits[1]);
     kl_note(x, (kl_span){0, 0}, "that is %s and %s, at element %lld of %s; so in %llu element%s",
             value_text(r->a, e, g->bits[0]), value_text(r->a, e, g->bits[1]), (long long)g->off,
             f->param[g->root].name, (unsigned long long)g->count, g->count == 1 ? "" : "s");
