@@ -6,6 +6,7 @@
 #include "cli/case.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/sarif.h"
 #include "tool.h"
 
 /* What runs on each device, and what only the other one can see. */
@@ -74,7 +75,9 @@ static int finish_text(const struct kl_opts *o, kiln_diags *d, const struct kl_f
     return exit_code(f);
 }
 
-/* ---- JSON: schema kiln.check/1 ---- */
+/* ---- JSON: schema kiln.check/1; SARIF ---- */
+
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_SARIF };
 
 static json_t *json_list(const char *const *v)
 {
@@ -84,9 +87,24 @@ static json_t *json_list(const char *const *v)
     return j;
 }
 
-static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
-                       int rc, kiln_device device)
+static int put_json(json_t *j, int rc)
 {
+    char *text = kl_json_dump(j, 0);
+    if (!text)
+        return kl_fail(KL_RC_ENV, "out of memory");
+    puts(text);
+    free(text);
+    return rc;
+}
+
+static int finish_json(kiln_diags *d, const char *file, const char *kernel, const char *state,
+                       int rc, kiln_device device, enum format format)
+{
+    if (format == FORMAT_SARIF) {
+        json_t *log = kl_sarif(d, strcmp(state, "error") != 0, rc);
+        kiln_diags_free(d);
+        return put_json(log, rc);
+    }
     json_t *list = json_array();
     struct kl_found f = {0};
     kl_found_add(&f, d);
@@ -106,12 +124,7 @@ static int finish_json(kiln_diags *d, const char *file, const char *kernel, cons
         json_list(device == KILN_DEVICE_SIM ? not_sim : not_interp), "errors", (int)f.errors,
         "warnings", (int)f.warnings, "suppressed", (int)f.suppressed, "exit", rc, "diagnostics", list);
     kiln_diags_free(d);
-    char *text = kl_json_dump(j, 0);
-    if (!text)
-        return kl_fail(KL_RC_ENV, "out of memory");
-    puts(text);
-    free(text);
-    return rc;
+    return put_json(j, rc);
 }
 
 /* ---- the command ---- */
@@ -165,9 +178,12 @@ int kl_cmd_check(const struct kl_opts *o)
     kiln_device device = KILN_DEVICE_INTERP;
     int32_t index;
     bool bare = false; /* one kernel, no cases, no arguments: it may need none */
-    bool json = format && strcmp(format, "json") == 0;
-    if (format && !json && strcmp(format, "text") != 0)
-        return kl_usage(o, "--format %s: there are text and json", format);
+    enum format as_json = !format || strcmp(format, "text") == 0 ? FORMAT_TEXT
+                          : strcmp(format, "json") == 0          ? FORMAT_JSON
+                                                                 : FORMAT_SARIF;
+    bool json = as_json != FORMAT_TEXT;
+    if (as_json == FORMAT_SARIF && strcmp(format, "sarif") != 0)
+        return kl_usage(o, "--format %s: there are text, json and sarif", format);
     if (dev && kl_parse_device(dev, &device, &index))
         return KL_RC_USAGE;
     if (device == KILN_DEVICE_AUTO)
@@ -182,7 +198,7 @@ int kl_cmd_check(const struct kl_opts *o)
     if (!rc)
         rc = kl_session_load(&s, o->arg[0]);
     if (s.held) {
-        rc = finish_json(s.held, s.path, s.want, "error", rc, device);
+        rc = finish_json(s.held, s.path, s.want, "error", rc, device, as_json);
         s.held = NULL;
         goto out;
     }
@@ -218,11 +234,12 @@ int kl_cmd_check(const struct kl_opts *o)
     kl_found_add(&f, d);
     if (st && st != KILN_E_BOUNDS)
         rc = json && st != KILN_E_INTERNAL
-                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st), device)
+                 ? finish_json(d, s.path, kiln_kernel_name(k), "error", kl_rc_of(st), device,
+                               as_json)
                  : kl_session_fail(&s, st, d);
     else if (json)
         rc = finish_json(d, s.path, kiln_kernel_name(k), f.errors + f.warnings ? "findings" : "clean",
-                         exit_code(&f), device);
+                         exit_code(&f), device, as_json);
     else
         rc = finish_text(o, d, &f, device);
 out:

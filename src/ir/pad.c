@@ -313,7 +313,8 @@ static void say(struct padder *p, kl_val v, const struct pad *s, const char *fol
     while (kl_in(f, a)->op == KL_OP_convert || kl_in(f, a)->op == KL_OP_reshape)
         a = kl_arg(f, a, 0);
     if (a.id == s->from.id)
-        kl_note(g, (kl_span){0, 0}, "help: let the load give it there: load(x[...], %s)", neutral);
+        kl_note(g, (kl_span){0, 0}, "help: let the load give it there: load(%s[...], %s)",
+                f->param[kl_root(f, kl_arg(f, s->from, 0))].name, neutral);
     else
         kl_note(g, (kl_span){0, 0}, "help: choose it before the fold: inside(...) ? v : %s",
                 neutral);
@@ -368,6 +369,54 @@ static void dot(struct padder *p, kl_val v)
         say(p, v, s, "the inner sum of dot", "0");
 }
 
+static void cat(struct padder *p, kl_val v)
+{
+    const kl_fn *f = p->f;
+    const struct pad *a = p->at[kl_arg(f, v, 0).id], *b = p->at[kl_arg(f, v, 1).id];
+    for (uint32_t d = 0; d < kl_type_of(f, v)->rank; d++) {
+        const struct pad *x = a[d].state != PAD_NONE ? &a[d] : &b[d];
+        bool both = a[d].state != PAD_NONE && b[d].state != PAD_NONE;
+        p->at[v.id][d] = *x;
+        if (both && (a[d].state != b[d].state || a[d].bits != b[d].bits))
+            p->at[v.id][d].state = PAD_VARIES;
+    }
+}
+
+/* What a loop carries element by element, acc = max(acc, x): neutral padding leaves nothing behind,
+ * other padding stays in its elements. */
+static struct pad gathered(const struct padder *p, kl_val y, kl_val given, uint32_t d)
+{
+    const kl_fn *f = p->f;
+    const struct kl_ins *in = kl_in(f, y);
+    enum kl_op op = (enum kl_op)in->op;
+    if ((op != KL_OP_add && op != KL_OP_mul && op != KL_OP_max && op != KL_OP_fmax && op != KL_OP_min &&
+         op != KL_OP_fmin) ||
+        (kl_arg(f, y, 0).id != given.id && kl_arg(f, y, 1).id != given.id))
+        return (struct pad){0};
+    kl_val x = kl_arg(f, y, kl_arg(f, y, 0).id == given.id);
+    enum kl_elem e = (enum kl_elem)kl_type_of(f, y)->elem;
+    const struct pad *s = &p->at[x.id][d];
+    if (s->state == PAD_NONE || (s->state == PAD_VARIES && !kl_is_float(e)) ||
+        (s->state == PAD_CONST && (is_neutral(op, e, s->bits) || harmless(f, op, x, s))))
+        return (struct pad){0};
+    return (struct pad){PAD_VARIES, 0, s->from};
+}
+
+static void loop(struct padder *p, kl_val v)
+{
+    const kl_fn *f = p->f;
+    kl_blk own[2];
+    uint32_t n = kl_blocks(f, v, own), res = kl_in(f, v)->next, given = f->blk[own[n - 1].id].first;
+    kl_val y = kl_last(f, own[n - 1]);
+    if (kl_in(f, v)->op == KL_OP_for)
+        given = f->ins[given].next; /* the first is the variable */
+    for (uint32_t i = 0; i < kl_in(f, y)->nargs; i++) {
+        for (uint32_t d = 0; d < kl_type_of(f, (kl_val){res})->rank; d++)
+            p->at[res][d] = gathered(p, kl_arg(f, y, i), (kl_val){given}, d);
+        res = f->ins[res].next, given = f->ins[given].next;
+    }
+}
+
 static void walk(struct padder *p, kl_blk b)
 {
     const kl_fn *f = p->f;
@@ -379,6 +428,8 @@ static void walk(struct padder *p, kl_blk b)
         if (!kl_is_fold(f, v))
             for (uint32_t i = 0, n = kl_blocks(f, v, own); i < n; i++)
                 walk(p, own[i]);
+        if (in->op == KL_OP_for || in->op == KL_OP_while)
+            loop(p, v);
         if (!in->type.id || kl_type_of(f, v)->kind != KL_T_TILE)
             continue;
         uint32_t rank = kl_type_of(f, v)->rank;
@@ -396,6 +447,10 @@ static void walk(struct padder *p, kl_blk b)
         case KL_OP_broadcast:
         case KL_OP_reshape:
         case KL_OP_permute: moved(p, v); break;
+        case KL_OP_flip:
+            memcpy(p->at[v.id], p->at[kl_arg(f, v, 0).id], sizeof p->at[v.id]);
+            break;
+        case KL_OP_cat: cat(p, v); break;
         case KL_OP_reduce:
         case KL_OP_argmax:
         case KL_OP_argmin: fold(p, v); break;

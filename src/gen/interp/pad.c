@@ -29,7 +29,7 @@ static bool is_fold_op(uint16_t op)
 }
 
 /* Loads that a value is made of. */
-static void trace(const kl_fn *f, kl_arena *a, kl_val v, uint8_t *seen, struct folded *x)
+static void trace(const kl_fn *f, kl_val v, uint8_t *seen, struct folded *x)
 {
     const struct kl_ins *in = kl_in(f, v);
     if (seen[v.id] || kl_type_of(f, v)->kind != KL_T_TILE)
@@ -40,10 +40,18 @@ static void trace(const kl_fn *f, kl_arena *a, kl_val v, uint8_t *seen, struct f
             x->load[x->n++] = v.id;
         return;
     }
+    if (in->op == KL_OP_result && kl_in(f, in->attr.result.of)->op != KL_OP_if) {
+        kl_val of = in->attr.result.of; /* of a loop: what a round makes */
+        kl_blk own[2];
+        uint32_t n = kl_is_fold(f, of) ? 0 : kl_blocks(f, of, own);
+        if (n)
+            trace(f, kl_arg(f, kl_last(f, own[n - 1]), in->attr.result.index), seen, x);
+        return;
+    }
     if (kl_ops[in->op].attr == KL_A_ACCESS && in->op != KL_OP_inside)
         return;
     for (uint32_t i = 0; i < in->nargs && in->op != KL_OP_inside; i++)
-        trace(f, a, kl_arg(f, v, i), seen, x);
+        trace(f, kl_arg(f, v, i), seen, x);
 }
 
 /* One that goes lane by lane lists what it loses. */
@@ -79,7 +87,7 @@ void kl_padding_open(struct kl_run *r)
         struct folded x = {.v = v, .load = load};
         memset(seen, 0, f->nins);
         for (uint32_t i = 0; i < f->ins[id].nargs; i++)
-            trace(f, r->a, kl_arg(f, v, i), seen, &x);
+            trace(f, kl_arg(f, v, i), seen, &x);
         if (!x.n)
             continue;
         struct folded *y = kl_new(r->a, struct folded);
