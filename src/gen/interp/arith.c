@@ -29,16 +29,45 @@ static bool passes(uint16_t op)
     }
 }
 
-static void mark(const kl_fn *f, uint8_t *index, kl_val v)
+enum { AT_ONCE = 1, LATER = 2 }; /* index[]: told where it happens; where it is used */
+
+/* What a round of the loop hands on in the place of v, a scalar that it carries; 0: v is none. */
+static kl_val handed_on(const kl_fn *f, kl_val v)
 {
     const struct kl_ins *in = kl_in(f, v);
-    if (index[v.id] || kl_type_of(f, v)->kind != KL_T_TILE || kl_is_float(kl_type_of(f, v)->elem))
+    kl_val loop = {0};
+    uint32_t k = 0;
+    if (kl_type_of(f, v)->rank)
+        return loop;
+    if (in->op == KL_OP_result) {
+        loop = in->attr.result.of, k = in->attr.result.index;
+    } else if (in->op == KL_OP_param && in->blk.id != KL_BODY.id) {
+        loop = f->blk[in->blk.id].owner;
+        for (uint32_t id = f->blk[in->blk.id].first; id != v.id; id = f->ins[id].next)
+            k++;
+    }
+    uint16_t op = loop.id ? kl_in(f, loop)->op : KL_OP_if;
+    if ((op != KL_OP_for && op != KL_OP_while) || (op == KL_OP_for && in->op == KL_OP_param && !k--))
+        return (kl_val){0};
+    kl_blk own[2];
+    uint32_t n = kl_blocks(f, loop, own);
+    return kl_arg(f, kl_last(f, own[n - 1]), k);
+}
+
+static void mark(const kl_fn *f, uint8_t *index, kl_val v, uint8_t how)
+{
+    const struct kl_ins *in = kl_in(f, v);
+    if (index[v.id] & (how | AT_ONCE) || kl_type_of(f, v)->kind != KL_T_TILE ||
+        kl_is_float(kl_type_of(f, v)->elem))
         return;
-    index[v.id] = 1;
+    index[v.id] |= how;
+    kl_val next = handed_on(f, v);
+    if (next.id)
+        mark(f, index, next, LATER);
     if (!passes(in->op))
         return;
     for (uint32_t i = 0; i < in->nargs; i++)
-        mark(f, index, kl_arg(f, v, i));
+        mark(f, index, kl_arg(f, v, i), how);
 }
 
 static void mark_indices(const kl_fn *f, uint8_t *index)
@@ -52,11 +81,100 @@ static void mark_indices(const kl_fn *f, uint8_t *index)
                      : kl_ops[in->op].attr == KL_A_ACCESS ? in->attr.access.n
                                                           : 0;
         for (uint32_t i = 0; i < n; i++)
-            mark(f, index, kl_arg(f, v, 1 + i));
+            mark(f, index, kl_arg(f, v, 1 + i), AT_ONCE);
     }
 }
 
 /* ---- overflow ---- */
+
+/* Of an operation whose result a loop carries: it is told when an access takes what came of it, since
+ * a step behind the last use may well wrap. */
+struct kl_later {
+    bool wrapped; /* since the loop began */
+    int64_t a, b;
+    kl_val val;
+};
+struct kl_laters {
+    uint32_t n;
+    struct kl_later *of[8];
+};
+
+static void collect(struct kl_run *r, kl_val v, uint8_t *seen, struct kl_laters *x)
+{
+    const kl_fn *f = r->f;
+    const struct kl_ins *in = kl_in(f, v);
+    if (seen[v.id] || kl_type_of(f, v)->kind != KL_T_TILE)
+        return;
+    seen[v.id] = 1;
+    if (r->later[v.id] && x->n < 8)
+        x->of[x->n++] = r->later[v.id];
+    kl_val next = handed_on(f, v);
+    if (next.id)
+        collect(r, next, seen, x);
+    for (uint32_t i = 0; passes(in->op) && i < in->nargs; i++)
+        collect(r, kl_arg(f, v, i), seen, x);
+}
+
+static bool do_tell(struct kl_run *r, const struct kl_step *s)
+{
+    const struct kl_laters *x = s->u.laters;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct kl_later *l = x->of[i];
+        const struct kl_step at = {.val = l->val};
+        bool isnew;
+        if (!l->wrapped)
+            continue;
+        struct kl_finding *g = kl_found(r, &at, KL_K1601, UINT32_MAX, 0, &isnew);
+        if (isnew)
+            g->bits[0] = (uint64_t)l->a, g->bits[1] = (uint64_t)l->b;
+    }
+    return true;
+}
+
+static bool do_forget(struct kl_run *r, const struct kl_step *s)
+{
+    (void)r;
+    for (uint32_t i = 0; i < s->u.laters->n; i++)
+        s->u.laters->of[i]->wrapped = false;
+    return true;
+}
+
+static void inside_loop(struct kl_run *r, kl_blk b, struct kl_laters *x)
+{
+    kl_each_ins (r->f, b, v) {
+        kl_blk own[2];
+        if (r->later[v.id] && x->n < 8)
+            x->of[x->n++] = r->later[v.id];
+        for (uint32_t i = 0, n = kl_is_fold(r->f, v) ? 0 : kl_blocks(r->f, v, own); i < n; i++)
+            inside_loop(r, own[i], x);
+    }
+}
+
+bool kl_later_step(struct kl_run *r, kl_val v, struct kl_step *s)
+{
+    const kl_fn *f = r->f;
+    const struct kl_ins *in = kl_in(f, v);
+    struct kl_laters x = {0};
+    if (!r->later)
+        return false;
+    if (in->op == KL_OP_for || in->op == KL_OP_while) {
+        kl_blk own[2];
+        for (uint32_t i = 0, n = kl_blocks(f, v, own); i < n; i++)
+            inside_loop(r, own[i], &x);
+    } else if (in->op == KL_OP_view || kl_ops[in->op].attr == KL_A_ACCESS) {
+        uint8_t *seen = kl_new_n(r->a, uint8_t, f->nins);
+        uint32_t n = in->op == KL_OP_view ? in->nargs - 1u : in->attr.access.n;
+        for (uint32_t i = 0; i < n; i++)
+            collect(r, kl_arg(f, v, 1 + i), seen, &x);
+    }
+    if (!x.n)
+        return false;
+    struct kl_laters *y = kl_new(r->a, struct kl_laters);
+    *y = x;
+    bool loop = in->op == KL_OP_for || in->op == KL_OP_while;
+    *s = (struct kl_step){.exec = loop ? do_forget : do_tell, .val = v, .u.laters = y};
+    return true;
+}
 
 static int64_t load(uint8_t elem, const void *p, size_t i)
 {
@@ -74,6 +192,13 @@ static bool do_checked(struct kl_run *r, const struct kl_step *s)
         if (x <= most && x >= least)
             continue;
         bool isnew;
+        struct kl_later *later = s->u.arith.later;
+        if (later) { /* the first one stays */
+            if (!later->wrapped)
+                later->a = (int64_t)a, later->b = (int64_t)b;
+            later->wrapped = true;
+            continue;
+        }
         struct kl_finding *g = kl_found(r, s, KL_K1601, UINT32_MAX, i, &isnew);
         if (isnew)
             g->bits[0] = (uint64_t)a, g->bits[1] = (uint64_t)b;
@@ -173,6 +298,17 @@ void kl_mark_arith(struct kl_run *r, uint8_t *index)
 {
     const kl_fn *f = r->f;
     mark_indices(f, index);
+    for (uint32_t id = 1; id < f->nins; id++) {
+        uint16_t op = f->ins[id].op;
+        bool wraps = op == KL_OP_add || op == KL_OP_sub || op == KL_OP_mul;
+        if (!f->ins[id].blk.id || index[id] != LATER || !wraps ||
+            kl_type_of(f, (kl_val){id})->rank)
+            continue;
+        if (!r->later)
+            r->later = kl_new_n(r->a, struct kl_later *, f->nins);
+        r->later[id] = kl_new(r->a, struct kl_later);
+        r->later[id]->val = (kl_val){id};
+    }
     if (!r->lost)
         r->lost = kl_new_n(r->a, uint8_t *, f->nins);
     for (uint32_t id = 1; id < f->nins; id++) {
@@ -193,6 +329,7 @@ void kl_check_arith(struct kl_run *r, kl_val v, bool index, struct kl_step *s)
     case KL_OP_mul:
         if (!index || (elem != KL_i32 && elem != KL_i64))
             return;
+        s->u.arith.later = r->later ? r->later[v.id] : NULL;
         s->exec = do_checked;
         break;
     case KL_OP_div:

@@ -454,6 +454,8 @@ static struct kl_steps *plan_block(struct planner *p, kl_blk blk)
         struct kl_step s, before;
         if (kl_padding_step(p->r, v, &before))
             kl_push(p->a, &steps, before);
+        if (kl_later_step(p->r, v, &before))
+            kl_push(p->a, &steps, before);
         s = plan_step(p, v);
         if (p->r->fixed[v.id])
             kl_push(p->a, &p->prologue, s);

@@ -110,6 +110,7 @@ struct kl_step {
         struct { /* integer arithmetic that is checked */
             kl_ew_fn *ew;
             const struct kl_excuse *excuse; /* of a division */
+            struct kl_later *later;         /* of what a loop carries */
             uint16_t op;
             uint8_t elem;
         } arith;
@@ -134,6 +135,7 @@ struct kl_step {
             bool narrow;           /* for: it is an i32, else i64 */
         } region;
         struct kl_fold *fold;
+        const struct kl_laters *laters;
         struct {
             uint32_t root, ndim, parent_ndim;
             const struct kl_view *parent; /* NULL: the parameter itself */
@@ -222,6 +224,7 @@ struct kl_run {
     uint32_t nspan, *site;      /* site: the value that stands for all of one place in the source */
     struct kl_sums *sums;
     uint8_t **lost;             /* of a load in a divisor, or one for `padding`: lanes that got no element */
+    struct kl_later **later;    /* of arithmetic whose overflow is told where it is used; or NULL */
     struct kl_padding *padding; /* NULL: not looked for */
     uint32_t seq;               /* atomics so far */
     uint64_t changes;           /* stores and atomics that changed memory */
@@ -329,6 +332,9 @@ void kl_tell_order(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
 void kl_mark_arith(struct kl_run *r, uint8_t *index);
 void kl_check_arith(struct kl_run *r, kl_val v, bool index, struct kl_step *s);
 void kl_tell_arith(struct kl_run *r, const struct kl_finding *g, kl_diags *d);
+
+/* A step before v: tells what wrapped, or forgets it where a loop begins; false: none. */
+bool kl_later_step(struct kl_run *r, kl_val v, struct kl_step *s);
 
 /* pad.c: folds over padding */
 void kl_padding_open(struct kl_run *r); /* before kl_plan's walk */
