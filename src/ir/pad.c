@@ -460,11 +460,16 @@ static void walk(struct padder *p, kl_blk b)
     }
 }
 
-void kl_pad_notes(const kl_pad_in *in, kl_diags *d, void (*more)(void *user, struct kl_diag *g),
+void kl_pad_notes(kl_pad_in *in, kl_diags *d, void (*more)(void *user, struct kl_diag *g),
                   void *user)
 {
     struct padder p = {.in = in, .f = in->f, .d = d, .more = more, .user = user};
-    p.at = kl_alloc_zero(in->a, sizeof *p.at * in->f->nins);
+    size_t size = sizeof *p.at * in->f->nins;
+    if (in->work)
+        memset(in->work, 0, size);
+    else
+        in->work = kl_alloc_zero(in->a, size);
+    p.at = in->work;
     walk(&p, KL_BODY);
 }
 

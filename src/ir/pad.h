@@ -14,10 +14,11 @@ typedef struct kl_pad_in {
     const uint8_t *ran; /* of each instruction; NULL: all were executed */
     const bool *data;   /* kl_data_of */
     kl_val only;        /* this fold; 0: all */
+    void *work;         /* NULL at first; memory for the next call */
 } kl_pad_in;
 
 /* A diagnostic for each fold in which padding counts, with its cause and a help; `more` adds to it. */
-void kl_pad_notes(const kl_pad_in *in, kl_diags *d, void (*more)(void *user, struct kl_diag *g),
+void kl_pad_notes(kl_pad_in *in, kl_diags *d, void (*more)(void *user, struct kl_diag *g),
                   void *user);
 
 /* Which values depend on elements of arrays: more than one, or what a loop or branch made of them. */

@@ -634,7 +634,7 @@ static void padding(struct noter *n)
         for (const struct maccess *a = n->r->at[id]; a; a = a->next)
             out[id] |= (uint8_t)(a->outside | (a->mask_false && row));
     }
-    const kl_pad_in in = {.f = f, .a = n->r->a, .out = out, .ran = ran, .data = kl_data_of(n->r->a, f)};
+    kl_pad_in in = {.f = f, .a = n->r->a, .out = out, .ran = ran, .data = kl_data_of(n->r->a, f)};
     kl_pad_notes(&in, n->d, no_gain, NULL);
 }
 

@@ -17,6 +17,7 @@ struct kl_padding {
     uint8_t *now;   /* of each load: axes, as bits */
     uint8_t *asked; /* is it one that some fold is made of? */
     bool *data;
+    void *work;
     KL_VEC(struct folded *) fold;
     struct folded **of; /* by instruction; NULL: none */
 };
@@ -171,6 +172,8 @@ bool kl_padding_step(struct kl_run *r, kl_val v, struct kl_step *s)
 
 /* ---- telling ---- */
 
+enum { MOST_COPIES = 64 }; /* of a fold; they are alike */
+
 struct told {
     const struct kl_run *r;
     const struct kl_finding *g;
@@ -192,11 +195,11 @@ void kl_tell_padding(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     struct kl_padding *q = r->padding;
     struct told t = {r, g, d};
     uint8_t *out = kl_new_n(r->a, uint8_t, f->nins);
-    kl_pad_in in = {.f = f, .a = r->a, .out = out};
     if (!q->data)
         q->data = kl_data_of(r->a, f);
-    in.data = q->data;
-    for (uint32_t i = 0, before = d->list.n; i < q->fold.n && d->list.n == before; i++) {
+    kl_pad_in in = {.f = f, .a = r->a, .out = out, .data = q->data, .work = q->work};
+    uint32_t most = MOST_COPIES;
+    for (uint32_t i = 0, before = d->list.n; i < q->fold.n && most && d->list.n == before; i++) {
         const struct folded *x = q->fold.v[i];
         kl_span at = kl_in(f, x->v)->loc;
         if (at.beg != g->loc.beg || at.end != g->loc.end)
@@ -204,7 +207,14 @@ void kl_tell_padding(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
         memset(out, 0, f->nins);
         for (uint32_t k = 0; k < x->n; k++)
             out[x->load[k]] = x->seen[k];
+        bool any = false;
+        for (uint32_t k = 0; k < x->n; k++)
+            any |= x->seen[k] != 0;
+        if (!any)
+            continue;
+        most--;
         in.only = x->v;
         kl_pad_notes(&in, d, as_warning, &t);
+        q->work = in.work;
     }
 }
