@@ -367,6 +367,18 @@ static void dot(struct padder *p, kl_val v)
                 (b->state == PAD_CONST && number(e, b->bits) == 0);
     if (s->state != PAD_NONE && !zero && asked(p, v))
         say(p, v, s, "the inner sum of dot", "0");
+    /* rows and columns of padding, where the sum starts at 0 */
+    uint64_t bits;
+    enum kl_elem to = (enum kl_elem)t->elem;
+    if (!constant(f, kl_arg(f, v, 2), &bits) || number(to, bits) != 0)
+        return;
+    for (uint32_t d = 0; d < t->rank; d++) {
+        const struct pad *x = &p->at[kl_arg(f, v, d + 1 == t->rank).id][d]; /* columns: of the second */
+        if (x->state == PAD_NONE)
+            continue;
+        bool nil = x->state == PAD_CONST && number(e, x->bits) == 0;
+        p->at[v.id][d] = (struct pad){nil ? PAD_CONST : PAD_VARIES, 0, x->from};
+    }
 }
 
 static void cat(struct padder *p, kl_val v)
@@ -478,6 +490,13 @@ void kl_pad_notes(kl_pad_in *in, kl_diags *d, void (*more)(void *user, struct kl
 static bool depends(const kl_fn *f, const bool *data, kl_val v)
 {
     const struct kl_ins *in = kl_in(f, v);
+    if (in->op == KL_OP_result && kl_in(f, in->attr.result.of)->op == KL_OP_if) {
+        kl_val of = in->attr.result.of;
+        bool any = data[kl_arg(f, of, 0).id];
+        for (int i = 0; i < 2; i++)
+            any |= data[kl_arg(f, kl_last(f, kl_in(f, of)->attr.blk[i]), in->attr.result.index).id];
+        return any;
+    }
     if (in->op == KL_OP_load || in->op == KL_OP_atomic || in->op == KL_OP_atomic_load)
         return kl_numel(kl_type_of(f, v)) > 1;
     if (in->op == KL_OP_result || (in->op == KL_OP_param && f->blk[in->blk.id].owner.id))
