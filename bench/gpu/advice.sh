@@ -3,7 +3,8 @@
 # the notes advise, and kernels whose registers spilled, with and without the limit of pressure.c.  Some
 # two minutes.  OUT (default: advice-gpu) receives what bench and explain said.
 #
-# Environment: O (build folder; its kiln is built), DEVICE, SECONDS_EACH (default 2).
+# Environment: O (build folder; its kiln is built), DEVICE, SECONDS_EACH (default 2), OLD (a kiln without
+# the limit; if not given it is built below OUT).
 set -u
 OUT=${1:-advice-gpu}
 O=${O:-build}
@@ -52,11 +53,14 @@ row "$KILN" count_zeros count 'x=zeros(16777216,u8)'
 row "$KILN" count_good_zeros count_good 'x=zeros(16777216,u8)' copies=64
 
 echo "== registers: the limit as it is; and without what lives at once (a second build)"
-rm -rf "$OUT/old" && mkdir -p "$OUT/old" && cp -r Makefile src include kernels docs tools tests bench python "$OUT/old" &&
-    sed -i 's/uint32_t held = kl_px_pressure(g) + 20;/uint32_t held = 0;/; s/if (scalar && /if (0 \&\& scalar \&\& /' \
-        "$OUT/old/src/gen/ptx/emit.c" &&
-    make -C "$OUT/old" -j"$(getconf _NPROCESSORS_ONLN)" O=build build/kiln >"$OUT/old.log" 2>&1
-old=$OUT/old/build/kiln
+old=${OLD:-$OUT/old/build/kiln}
+[ -x "$old" ] || {
+    rm -rf "$OUT/old" && mkdir -p "$OUT/old" &&
+        cp -r Makefile src include kernels docs tools tests bench python "$OUT/old" &&
+        sed -i 's/uint32_t held = kl_px_pressure(g) + 20;/uint32_t held = 0;/; s/if (scalar && /if (0 \&\& scalar \&\& /' \
+            "$OUT/old/src/gen/ptx/emit.c" &&
+        make -C "$OUT/old" -j"$(getconf _NPROCESSORS_ONLN)" O=build build/kiln >"$OUT/old.log" 2>&1
+}
 if [ -x "$old" ]; then
     for case in "columns x=8192x67584" "stencil x=8192x8192" "norm x=65536x1001:bf16" "norm x=65536x1001:f32"; do
         # shellcheck disable=SC2086
