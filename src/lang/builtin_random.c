@@ -56,7 +56,9 @@ kl_value kl_call_philox(kl_elab *e, const struct kl_builtin *b, struct kl_args *
         key[k] = half(e, seed, k, a->s), c[k] = half(e, i, k, a->s);
     if (!kl_broadcast2(e, &key[0], &c[0], a->s))
         return kl_bad(a->s);
-    kl_value seed_words[2] = {half(e, seed, false, a->s), half(e, seed, true, a->s)};
+    kl_value seed_words[2];
+    for (uint32_t k = 0; k < 2; k++)
+        seed_words[k] = half(e, seed, k, a->s);
     c[1] = kl_stretch(e, c[1], c[0].rank, c[0].dim);
     c[2] = c[3] = word(e, 0, &c[0], a->s);
     for (uint32_t r = 0; r < ROUNDS; r++) {

@@ -125,10 +125,12 @@ static struct parts split(kl_elab *e, kl_val x)
     kl_build *b = &e->b;
     kl_typ t = kl_in(e->f, x)->type;
     kl_val zero = kl_cst(b, t, 0), high = kl_ew1(b, KL_OP_tf32, x);
-    kl_val finite = kl_ew2(b, KL_OP_lt, kl_ew1(b, KL_OP_abs, high), kl_cst(b, t, kl_f32_bits(INFINITY)));
+    kl_val inf = kl_cst(b, t, kl_f32_bits(INFINITY));
+    kl_val finite = kl_ew2(b, KL_OP_lt, kl_ew1(b, KL_OP_abs, high), inf);
     kl_val rest = kl_ew1(b, KL_OP_tf32, kl_ew2(b, KL_OP_sub, x, high));
-    return (struct parts){high, kl_ew3(b, KL_OP_select, finite, rest, zero),
-                          kl_ew3(b, KL_OP_select, finite, high, zero)};
+    kl_val low = kl_ew3(b, KL_OP_select, finite, rest, zero);
+    kl_val near = kl_ew3(b, KL_OP_select, finite, high, zero);
+    return (struct parts){high, low, near};
 }
 
 /* Products of tf32 numbers in the order of dot; of three, the small ones first. */
@@ -136,8 +138,11 @@ static kl_val dot_by(kl_elab *e, uint32_t precision, kl_val x, kl_val y, kl_val 
 {
     if (precision == IEEE)
         return plain_dot(e, x, y, acc);
-    if (precision == TF32)
-        return plain_dot(e, kl_ew1(&e->b, KL_OP_tf32, x), kl_ew1(&e->b, KL_OP_tf32, y), acc);
+    if (precision == TF32) {
+        y = kl_ew1(&e->b, KL_OP_tf32, y);
+        x = kl_ew1(&e->b, KL_OP_tf32, x);
+        return plain_dot(e, x, y, acc);
+    }
     struct parts a = split(e, x), b = split(e, y);
     acc = plain_dot(e, a.low, b.near, acc);
     acc = plain_dot(e, a.near, b.low, acc);

@@ -221,7 +221,7 @@ kl_value kl_call_cat(kl_elab *e, const struct kl_builtin *b, struct kl_args *a)
     }
     kl_value r = kl_rt(e, (enum kl_elem)x.elem, x.rank, dim, (kl_val){0}, a->s);
     if (kl_emitting(e)) {
-        kl_val args[2] = {kl_ir(e, &x), kl_ir(e, &y)};
+        kl_val first = kl_ir(e, &x), second = kl_ir(e, &y), args[2] = {first, second};
         e->b.loc = a->s;
         r.ir = kl_emit(&e->b, KL_OP_cat, kl_irtype(e, (enum kl_elem)x.elem, x.rank, dim), args, 2,
                        (union kl_attr){.index = axis});
@@ -283,7 +283,7 @@ kl_value kl_call_gather(kl_elab *e, const struct kl_builtin *b, struct kl_args *
     i = i.untyped ? kl_give_type(e, i, KL_i64) : kl_cast(e, i, KL_i64);
     kl_value r = kl_rt(e, (enum kl_elem)x.elem, i.rank, i.dim, (kl_val){0}, a->s);
     if (kl_emitting(e)) {
-        kl_val args[2] = {kl_ir(e, &x), kl_ir(e, &i)};
+        kl_val from = kl_ir(e, &x), at = kl_ir(e, &i), args[2] = {from, at};
         e->b.loc = a->s;
         r.ir = kl_emit(&e->b, KL_OP_gather, kl_irtype(e, (enum kl_elem)x.elem, i.rank, i.dim), args, 2,
                        (union kl_attr){.index = axis});

@@ -153,9 +153,14 @@ static kl_val word(kl_elab *e, uint64_t v)
     return kl_cst_i64(&e->b, (int64_t)v);
 }
 
-/* v, a scalar or n elements of i64, from word `at` on. */
-static void put(kl_elab *e, kl_val at, kl_val v)
+/* v, a scalar or n elements of i64, from word base + offset on; no base: the array's begin. */
+static void put(kl_elab *e, kl_val base, uint64_t offset, kl_val v)
 {
+    kl_val at = base;
+    if (offset || !base.id)
+        at = word(e, offset);
+    if (offset && base.id)
+        at = kl_ew2(&e->b, KL_OP_add, base, at);
     const struct kl_type *t = kl_type_of(e->f, v);
     int64_t step = t->rank ? 1 : 0;
     kl_val args[] = {e->debug, at, v};
@@ -167,7 +172,7 @@ static void put(kl_elab *e, kl_val at, kl_val v)
 static kl_val add(kl_elab *e, uint32_t at, uint64_t n)
 {
     int64_t step = 0;
-    kl_val args[] = {e->debug, word(e, at), word(e, n)};
+    kl_val place = word(e, at), by = word(e, n), args[] = {e->debug, place, by};
     union kl_attr attr = {.access = {.at = kl_aux_add(e->f, &step, 1), .n = 1,
                                      .how = KL_HOW(KL_RMW_add, KL_RELAXED, KL_SC_DEVICE)}};
     return kl_emit(&e->b, KL_OP_atomic, kl_scalar(e->f, KL_i64), args, 3, attr);
@@ -178,13 +183,14 @@ static void put_program(kl_elab *e, kl_val base, uint32_t at)
     for (int64_t d = 0; d < 3; d++) {
         kl_val id = kl_emit(&e->b, KL_OP_program_id, kl_scalar(e->f, KL_i64), NULL, 0,
                             (union kl_attr){.index = d});
-        put(e, kl_ew2(&e->b, KL_OP_add, base, word(e, at + (uint64_t)d)), id);
+        put(e, base, at + (uint64_t)d, id);
     }
 }
 
 void kl_debug_open(kl_elab *e, kl_val array, uint32_t words)
 {
-    kl_val args[] = {array, kl_cst_i64(&e->b, 0), kl_cst_i64(&e->b, words), kl_cst_i64(&e->b, 1)};
+    kl_val zero = word(e, 0), extent = word(e, words), one = word(e, 1);
+    kl_val args[] = {array, zero, extent, one};
     e->debug = kl_emit(&e->b, KL_OP_view, kl_array(e->f, KL_i64, 1), args, 4, (union kl_attr){0});
 }
 
@@ -216,6 +222,7 @@ static void record(kl_elab *e, const void *user)
 {
     const struct failing *x = user;
     const struct kl_type t = *kl_type_of(e->f, x->ok);
+    const kl_val begin = {0};
     kl_val zero = word(e, 0), at = word(e, UINT64_MAX);
     if (t.rank) {
         uint32_t one = 1;
@@ -223,11 +230,11 @@ static void record(kl_elab *e, const void *user)
         at = kl_emit(&e->b, KL_OP_argmin, kl_tile(e->f, KL_i32, 1, &one), &c, 1, (union kl_attr){0});
         at = kl_to(&e->b, KL_i64, scalar_of(e, at));
     }
-    put(e, word(e, KL_DEBUG_WHERE), word(e, where(x->span)));
+    put(e, begin, KL_DEBUG_WHERE, word(e, where(x->span)));
     put_program(e, zero, KL_DEBUG_PROGRAM);
-    put(e, word(e, KL_DEBUG_ELEMENT), at);
+    put(e, begin, KL_DEBUG_ELEMENT, at);
     for (uint32_t i = 0; i < 2; i++)
-        put(e, word(e, KL_DEBUG_SHAPE + i), word(e, t.dim[2 * i] | (uint64_t)t.dim[2 * i + 1] << 32));
+        put(e, begin, KL_DEBUG_SHAPE + i, word(e, t.dim[2 * i] | (uint64_t)t.dim[2 * i + 1] << 32));
 }
 
 /* This program has failed: the first one says where; then it ends. */
@@ -235,7 +242,8 @@ static void failed(kl_elab *e, const void *user)
 {
     if (kl_emitting(e)) {
         kl_span s = ((const struct failing *)user)->span;
-        kl_val first = kl_ew2(&e->b, KL_OP_eq, add(e, KL_DEBUG_FAILED, 1), word(e, 0));
+        kl_val zero = word(e, 0);
+        kl_val first = kl_ew2(&e->b, KL_OP_eq, add(e, KL_DEBUG_FAILED, 1), zero);
         kl_branch(e, kl_rt(e, KL_bool, 0, NULL, first, s), record, NULL, user);
     }
     for (struct kl_fctx *fx = e->fx; fx; fx = fx->up) {
@@ -341,8 +349,8 @@ static void put_record(kl_elab *e, const void *user)
 {
     const struct printing *p = user;
     kl_val at = p->at;
-    put(e, at, word(e, where(p->a->s)));
-    put(e, kl_ew2(&e->b, KL_OP_add, at, word(e, KL_PRINT_SIZE)), word(e, p->size));
+    put(e, at, 0, word(e, where(p->a->s)));
+    put(e, at, KL_PRINT_SIZE, word(e, p->size));
     put_program(e, at, KL_PRINT_PROGRAM);
     uint64_t k = KL_PRINT_HEAD;
     for (uint32_t i = 1; i < p->a->n; i++) {
@@ -351,9 +359,9 @@ static void put_record(kl_elab *e, const void *user)
         uint64_t head = t.elem | (uint64_t)t.rank << 8;
         for (uint32_t d = 0; d < t.rank; d++)
             head |= (uint64_t)t.dim[d] << (16 + 12 * d);
-        put(e, kl_ew2(&e->b, KL_OP_add, at, word(e, k++)), word(e, head));
+        put(e, at, k++, word(e, head));
         kl_val w = words_of(e, x, (enum kl_elem)t.elem);
-        put(e, kl_ew2(&e->b, KL_OP_add, at, word(e, k)), t.rank ? flat(e, w) : w);
+        put(e, at, k, t.rank ? flat(e, w) : w);
         k += kl_numel(&t);
     }
 }
@@ -400,7 +408,8 @@ kl_value kl_call_print(kl_elab *e, const struct kl_builtin *b, struct kl_args *a
     e->b.loc = a->s;
     add(e, KL_DEBUG_PRINTS, 1);
     struct printing p = {a, v, size, {0}};
-    p.at = kl_ew2(&e->b, KL_OP_add, add(e, KL_DEBUG_USED, size), word(e, KL_DEBUG_HEAD));
+    kl_val head = word(e, KL_DEBUG_HEAD);
+    p.at = kl_ew2(&e->b, KL_OP_add, add(e, KL_DEBUG_USED, size), head);
     uint64_t last = KL_DEBUG_HEAD + KL_DEBUG_BUFFER - size;
     kl_val fits = kl_ew2(&e->b, KL_OP_le, p.at, word(e, last));
     kl_branch(e, kl_rt(e, KL_bool, 0, NULL, fits, a->s), put_record, NULL, &p);

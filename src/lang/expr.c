@@ -483,8 +483,9 @@ static kl_value logical(kl_elab *e, const kl_node *n)
     kl_val c = kl_cst(&e->b, kl_scalar(e->f, KL_bool), !isand);
     kl_leave_block(e, saved);
     e->b.loc = n->span;
-    kl_val r = isand ? kl_emit_if(e, kl_ir(e, &a), blk, other, bv, c, kl_scalar(e->f, KL_bool))
-                     : kl_emit_if(e, kl_ir(e, &a), other, blk, c, bv, kl_scalar(e->f, KL_bool));
+    kl_typ t = kl_scalar(e->f, KL_bool);
+    kl_val av = kl_ir(e, &a);
+    kl_val r = isand ? kl_emit_if(e, av, blk, other, bv, c, t) : kl_emit_if(e, av, other, blk, c, bv, t);
     return kl_rt(e, KL_bool, 0, NULL, r, n->span);
 }
 
@@ -644,7 +645,8 @@ static kl_value conditional(kl_elab *e, const kl_node *n)
         e->b.blk = saved;
     }
     e->b.loc = n->span;
-    kl_val r = kl_emit_if(e, kl_ir(e, &c), ta, fb, v[0], v[1], kl_irtype(e, el, ja.rank, ja.dim));
+    kl_typ t = kl_irtype(e, el, ja.rank, ja.dim);
+    kl_val r = kl_emit_if(e, kl_ir(e, &c), ta, fb, v[0], v[1], t);
     return kl_rt(e, el, ja.rank, ja.dim, r, n->span);
 }
 

@@ -77,7 +77,7 @@ static bool can_load_early(struct prefetch *p, kl_val v)
 static void loads_at(struct prefetch *p, kl_build *b, kl_val iv, kl_val cond, kl_val *map, kl_val *out)
 {
     kl_fn *f = p->f;
-    kl_blk arm[2] = {kl_blk_new(f), kl_blk_new(f)};
+    kl_blk then = kl_blk_new(f), otherwise = kl_blk_new(f), arm[2] = {then, otherwise};
     kl_build at = {.f = f, .blk = arm[0], .loc = b->loc};
     map[kl_param_at(f, p->blk, 0).id] = iv;
     kl_val *loaded = kl_new_n(f->a, kl_val, p->load.n);

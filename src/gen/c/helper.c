@@ -67,30 +67,45 @@ static const char *result_row(struct gen *g, kl_val v, const struct fold *r)
     return r->outer == 1 ? name : kl_printf(g->a, "%s + (i64)i * %s", name, kl_c_size(g, r->inner));
 }
 
+/* A helper that folds the axis before `inner` others.  Sizes are numbered as they are asked for:
+ * one at a time. */
+static void along_axis(struct gen *g, kl_val v, const struct fold *r, const char *fn)
+{
+    const char *inner = kl_c_size(g, r->inner), *n = kl_c_size(g, r->n), *from = row(g, r);
+    kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, kl_elems[r->elem].name, result_row(g, v, r),
+              from, n, inner, r->tmp);
+}
+
+/* A helper that folds a row; with scratch if the step has some. */
+static void along_row(struct gen *g, kl_val v, const struct fold *r, const char *fn, const char *form)
+{
+    const char *n = kl_c_size(g, r->n), *from = row(g, r);
+    result(g, v, "i",
+           kl_printf(g->a, "kl_%s%s_%s(%s, %s%s%s)", fn, form, kl_elems[r->elem].name, from, n,
+                     r->tmp ? ", " : "", r->tmp ? r->tmp : ""));
+}
+
 static void tree(struct gen *g, const struct step *s)
 {
     const struct kl_ins *in = kl_in(g->f, s->v);
     struct fold r = operand(g, s, in->attr.red.axis);
     const char *fn = in->attr.red.op == KL_OP_add ? "sum" : "prod", *e = kl_elems[r.elem].name;
     if (kl_c_short_rows(g->f, s->v)) {
+        const char *n = kl_c_size(g, r.n), *outer = kl_c_size(g, r.outer);
         kl_c_line(g, "kl_%s_rows_%s(%s, %s, %s, %s);", kl_ops[in->attr.red.op].name, e,
-                  kl_c_bufname(g, g->val[s->v.id].buf), r.x, kl_c_size(g, r.outer),
-                  kl_c_size(g, r.n));
+                  kl_c_bufname(g, g->val[s->v.id].buf), r.x, outer, n);
         return;
     }
     open_rows(g, &r);
     if (r.inner > 1)
-        kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, e, result_row(g, s->v, &r),
-                  row(g, &r), kl_c_size(g, r.n), kl_c_size(g, r.inner), r.tmp);
+        along_axis(g, s->v, &r, fn);
     else if (r.n <= 256 && (r.n & (r.n - 1)) == 0)
         result(g, s->v, "i", kl_printf(g->a, "kl_%s%u_%s(%s)", fn, (unsigned)r.n, e, row(g, &r)));
     else if (r.n <= 64)
         result(g, s->v, "i",
                kl_printf(g->a, "kl_%s_few_%s(%s, %u)", fn, e, row(g, &r), (unsigned)r.n));
     else
-        result(g, s->v, "i",
-               kl_printf(g->a, "kl_%s%s_%s(%s, %s, %s)", fn, (r.n & (r.n - 1)) == 0 ? "_pow2" : "",
-                         e, row(g, &r), kl_c_size(g, r.n), r.tmp));
+        along_row(g, s->v, &r, fn, (r.n & (r.n - 1)) == 0 ? "_pow2" : "");
     close_rows(g, &r);
 }
 
@@ -98,14 +113,12 @@ static void arg(struct gen *g, const struct step *s)
 {
     const struct kl_ins *in = kl_in(g->f, s->v);
     struct fold r = operand(g, s, (uint32_t)in->attr.index);
-    const char *fn = kl_ops[in->op].name, *e = kl_elems[r.elem].name;
+    const char *fn = kl_ops[in->op].name;
     open_rows(g, &r);
     if (r.inner > 1)
-        kl_c_line(g, "kl_%s_axis_%s(%s, %s, %s, %s, %s);", fn, e, result_row(g, s->v, &r),
-                  row(g, &r), kl_c_size(g, r.n), kl_c_size(g, r.inner), r.tmp);
+        along_axis(g, s->v, &r, fn);
     else
-        result(g, s->v, "i",
-               kl_printf(g->a, "kl_%s_%s(%s, %s)", fn, e, row(g, &r), kl_c_size(g, r.n)));
+        along_row(g, s->v, &r, fn, "");
     close_rows(g, &r);
 }
 
@@ -143,10 +156,10 @@ static void turn(struct gen *g, const struct step *s)
         kl_putf(&y, " + %s * %s", iv[depth], kl_c_size(g, dp[d]));
         depth++;
     }
-    kl_c_line(g, "kl_transpose_w%u(%s, %s, %s, %s, %s, %s);", kl_elems[to->elem].bytes,
-              kl_buf_str(&y), kl_c_size(g, dp[row]), kl_buf_str(&x),
-              kl_c_size(g, sp[f->aux[in->attr.aux.at + col]]), kl_c_size(g, to->dim[row]),
-              kl_c_size(g, to->dim[col]));
+    const char *cols = kl_c_size(g, to->dim[col]), *rows = kl_c_size(g, to->dim[row]);
+    const char *xpitch = kl_c_size(g, sp[f->aux[in->attr.aux.at + col]]), *ypitch = kl_c_size(g, dp[row]);
+    kl_c_line(g, "kl_transpose_w%u(%s, %s, %s, %s, %s, %s);", kl_elems[to->elem].bytes, kl_buf_str(&y),
+              ypitch, kl_buf_str(&x), xpitch, rows, cols);
     while (depth-- > 0)
         kl_c_close(g);
 }
@@ -175,9 +188,9 @@ static void dot(struct gen *g, const struct step *s)
         x[1] = kl_printf(g->a, "%s + i * %s", x[1], kl_c_size(g, k * n));
         x[2] = kl_printf(g->a, "%s + i * %s", x[2], kl_c_size(g, m * n));
     }
-    kl_c_line(g, "kl_dot_%s(%s, %s, %s, %s, %s, %s, %s, %s, %s);", kl_elems[e].name,
-              kl_c_size(g, m), kl_c_size(g, n), kl_c_size(g, k), x[0], kl_c_size(g, k), x[1],
-              kl_c_size(g, n), x[2], kl_c_size(g, n));
+    const char *cols = kl_c_size(g, n), *depth = kl_c_size(g, k), *rows = kl_c_size(g, m);
+    kl_c_line(g, "kl_dot_%s(%s, %s, %s, %s, %s, %s, %s, %s, %s);", kl_elems[e].name, rows, cols, depth,
+              x[0], depth, x[1], cols, x[2], cols);
     if (batch > 1)
         kl_c_close(g);
     if (g->val[s->v.id].one) {

@@ -195,7 +195,8 @@ static opnd expand(struct pgen *g, const char *fn, enum kl_elem e, opnd x, opnd 
             break;
         const struct means *m = brief ? means(fn, r->name) : NULL;
         if (m) {
-            put(g, &s, r->name, m->to ? get(g, &s, m->to) : scale(g, get(g, &s, "y0"), get(g, &s, "tb")));
+            opnd from = get(g, &s, m->to ? m->to : "y0");
+            put(g, &s, r->name, m->to ? from : scale(g, from, get(g, &s, "tb")));
             continue;
         }
         opnd a = get(g, &s, r->a), b = get(g, &s, r->b), c = get(g, &s, r->c), v = NULL;

@@ -395,8 +395,9 @@ static struct chunk pack(struct pgen *g, enum kl_elem e, uint32_t vec, const opn
     uint32_t es = kl_elems[e].bytes;
     for (uint32_t i = 0; i < m.n; i++) {
         if (es == 2 && vec) {
-            c.r[i] = kl_px_set(g, CL_B32, "mov.b32 $, {%s, %s}", kl_px_inreg(g, CL_B16, x[2 * i]),
-                               kl_px_inreg(g, CL_B16, x[2 * i + 1]));
+            opnd hi = kl_px_inreg(g, CL_B16, x[2 * i + 1]);
+            opnd lo = kl_px_inreg(g, CL_B16, x[2 * i]);
+            c.r[i] = kl_px_set(g, CL_B32, "mov.b32 $, {%s, %s}", lo, hi);
         } else if (es == 1) {
             opnd b[4];
             uint32_t n = vec ? 4 : 1;

@@ -210,7 +210,7 @@ opnd kl_px_as32(struct pgen *g, enum cls c, opnd v)
 {
     switch (c) {
     case CL_P: return kl_px_set(g, CL_B32, "selp.b32 $, 1, 0, %s", kl_px_inreg(g, c, v));
-    case CL_B16: return kl_px_set(g, CL_B32, "mov.b32 $, {%s, %s}", kl_px_inreg(g, c, v), kl_px_inreg(g, c, v));
+    case CL_B16: v = kl_px_inreg(g, c, v); return kl_px_set(g, CL_B32, "mov.b32 $, {%s, %s}", v, v);
     case CL_F32: return kl_px_set(g, CL_B32, "mov.b32 $, %s", v);
     default: return kl_px_inreg(g, c, v);
     }

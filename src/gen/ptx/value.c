@@ -118,8 +118,9 @@ opnd kl_px_ew1(struct pgen *g, enum kl_op op, bool fast, enum kl_elem e, enum kl
         return r;
     }
     if (own == CL_P) { /* and, or, xor */
-        return kl_px_set(g, CL_P, "%s.pred $, %s, %s", kl_ops[op].name, kl_px_inreg(g, CL_P, a),
-                         kl_px_inreg(g, CL_P, b));
+        b = kl_px_inreg(g, CL_P, b);
+        a = kl_px_inreg(g, CL_P, a);
+        return kl_px_set(g, CL_P, "%s.pred $, %s, %s", kl_ops[op].name, a, b);
     }
     bool uns = kl_elems[e].kind == KL_KIND_UINT;
     const char *s = texts[op][kl_is_float(e) ? (e == KL_f64 ? 3 : 2) : uns];
