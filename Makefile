@@ -35,10 +35,10 @@ SO     := libkiln.so
 
 all: $(O)/libkiln.a $(O)/$(SO) $(O)/kiln
 
-$(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/place.o
+$(O)/libkiln.a: $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/texts.o
 	@echo "  AR   $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/place.o
+$(O)/$(SO): $(call obj,$(LIBSRC)) $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/texts.o
 	@echo "  LD   $@"
 	$(Q)$(CC) $(KL_LDFLAGS) -shared -Wl,-soname,$(SO).$(SOVER) -o $@ $^ $(LDLIBS)
 	$(Q)ln -sf $(@F) $(O)/$(SO).$(SOVER)
@@ -51,7 +51,7 @@ $(O)/%.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # The build id is part of cache keys: version and a checksum of what the library is made of.
-IDSRC := $(LIBSRC) $(wildcard kernels/*.kiln src/*/*.def src/*/*.h src/gen/*/*.def src/gen/*/*.h src/gen/*/*.inc include/*.h)
+IDSRC := $(LIBSRC) $(wildcard kernels/*.kiln src/*/*.def src/*/*.h src/gen/*/*.def src/gen/*/*.h src/gen/*/*.inc src/lib/*.inc include/*.h)
 $(O)/src/lib/info.o: $(IDSRC)
 $(O)/src/lib/info.o: KL_CPPFLAGS += -DKL_BUILD_ID='"$(VER)-$(shell cat $(IDSRC) | cksum | cut -d" " -f1)"'
 
@@ -65,15 +65,16 @@ $(O)/gen/embedded.c: tools/embed.awk $(EMBED)
 $(O)/gen/tuned.c: tools/embed.awk $(TUNED) kernels
 	@mkdir -p $(@D)
 	$(Q)awk -v FN=kl_embedded_tune -f tools/embed.awk $(TUNED) < /dev/null > $@
-# The rules of a launch, as kiln build writes them
-$(O)/gen/place.c: tools/ctext.awk src/base/place.h
+# C that generated files contain: of the CPU back end, and of kiln build
+TEXTS := src/base/place.h $(sort $(wildcard src/gen/c/*.inc src/lib/*.inc))
+$(O)/gen/texts.c: tools/ctext.awk $(TEXTS)
 	@mkdir -p $(@D)
-	$(Q)awk -f tools/ctext.awk src/base/place.h > $@
+	$(Q)awk -f tools/ctext.awk $(TEXTS) > $@
 # The style of the page of kiln report
 $(O)/gen/report_css.c: tools/cssarray.awk src/cli/report.css
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/cssarray.awk src/cli/report.css > $@
-$(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/place.o $(O)/gen/report_css.o: %.o: %.c
+$(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/texts.o $(O)/gen/report_css.o: %.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- tests ----

@@ -8,7 +8,7 @@ BEGIN {
 comment { if (/\*\/$/) comment = 0; next }
 {
     sub(/^ +/, "")
-    gsub(/\\/, "\\\\"); gsub(/"/, "\\\"")
+    gsub(/\\/, "&&"); gsub(/"/, "\\\"")
     printf "    \"%s\\n\",\n", $0
 }
 END { print "    0};" }

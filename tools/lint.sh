@@ -16,7 +16,7 @@ rule() { # rule NAME FINDINGS: none is good
     fi
 }
 
-sources=$(find src tests bench examples include -name '*.[ch]' -o -name '*.def' | sort)
+sources=$(find src tests bench examples include -name '*.[ch]' -o -name '*.def' -o -name '*.inc' | sort)
 lib=$(find src -name '*.[ch]' | sort)
 
 # A folder of src includes folders to its left only; cli includes base and src/tool.h, which is
@@ -34,8 +34,8 @@ rule "examples and benches use kiln.h only" \
     "$(grep -rnE '^ *#include "' examples bench 2>/dev/null | grep -E '"(base|ir|lang|opt|gen|model|rt|lib|cli)/|"tool.h"')"
 rule "no file above 1500 lines" \
     "$(wc -l $sources | awk '$2 != "total" && $1 > 1500 { print $2 ": " $1 " lines" }')"
-# 100 columns is the aim; messages are not broken. Tables and the generated C's head may be wider.
-rule "no line above 120 columns" "$(awk 'length($0) > 120 && FILENAME !~ /\.def$|prelude\.c$|kiln\.h$/ {
+# 100 columns is the aim; messages are not broken. Tables may be wider.
+rule "no line above 120 columns" "$(awk 'length($0) > 120 && FILENAME !~ /\.def$|kiln\.h$/ {
         print FILENAME ":" FNR ": " length($0) " columns" }' $sources)"
 rule "no blanks at ends of lines" "$(grep -nE '[[:space:]]+$' $sources)"
 rule "no paths of a machine" "$(grep -nE '/(home|root|work|workspace)/' \

@@ -339,4 +339,7 @@ kiln_status kl_mark_check(const struct kl_mark *m, const kiln_stream *st, kiln_c
 /* The stream waits: it takes part in the recording from now on. */
 void kl_mark_join(const struct kl_mark *m, kiln_stream *st);
 
+/* A text of a call for its caller, freed by kl_tool_free (tool.c). */
+kiln_status kl_tool_hand_over(kiln_context *ctx, kl_buf *b, char **text);
+
 #endif

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "gen/c/genc.h"
-#include "lib/build.h"
 #include "lib/lib.h"
 #include "rt/file.h"
 

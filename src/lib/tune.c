@@ -6,7 +6,6 @@
 #include "base/tunefile.h"
 #include "gen/c/genc.h"
 #include "lang/setup.h"
-#include "lib/build.h"
 #include "lib/lib.h"
 #include "model/model.h"
 #include "model/occupancy.h"

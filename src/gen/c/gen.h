@@ -289,4 +289,8 @@ void kl_c_put(struct site *s, uint32_t level, const char *fmt, ...)
 
 void kl_c_nest(struct gen *g, const struct step *s);
 
+/* prelude_*.inc, made by tools/ctext.awk: strings, NULL at the end. */
+extern const char *const kl_text_prelude_scalar[], *const kl_text_prelude_access[],
+    *const kl_text_prelude_fold[], *const kl_text_prelude_dot[];
+
 #endif
