@@ -90,7 +90,8 @@ int kl_cmd_build(const struct kl_opts *o)
     if (!rc) {
         const char *out = kl_opt(o, KL_OPT_name), *slash = strrchr(s.path, '/');
         stem = out ? kl_xstrndup(out, strlen(out)) : base_of(s.path);
-        name = kl_xstrndup(strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem, strlen(stem));
+        const char *leaf = strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem;
+        name = kl_xstrndup(leaf, strlen(leaf));
         if (!is_identifier(name))
             rc = kl_usage(o, "-o %s: the name begins all names in the files, so it must be one of C", stem);
         b.name = name;
