@@ -1,360 +1,8 @@
-/* memory.c - views, loads, stores, inside.
+/* memory.c - loads and stores.
  *
- * An access computes once, for all threads, where its section begins and how much of each axis
- * lies inside; then a thread adds its own coordinates, and each register a constant.  If the
- * whole section is inside, loads and stores are not masked.  Loads of a tile are all issued
- * before anything is unpacked. */
-#include <stdlib.h>
-
-#include "gen/ptx/ptx.h"
-
-void kl_px_view(struct pgen *g, kl_val v)
-{
-    const kl_fn *f = g->f;
-    const struct kl_type *t = kl_type_of(f, v);
-    kl_val a = kl_arg(f, v, 0);
-    struct pview *w = kl_new(g->a, struct pview);
-    const struct pview *p = g->view[a.id];
-    w->root = p ? p->root : kl_root(f, a);
-    w->direct = !p;
-    w->ndim = t->rank;
-    for (uint32_t d = 0; d < t->rank; d++) {
-        w->ext[d] = kl_arg(f, v, 2 + d);
-        w->str[d] = kl_arg(f, v, 2 + t->rank + d);
-    }
-    opnd off = kl_px_scalar(g, kl_arg(f, v, 1));
-    w->off = strcmp(off, "0") == 0 ? NULL : off;
-    if (p && p->off)
-        w->off = w->off ? kl_px_set(g, CL_B64, "add.s64 $, %s, %s", w->off, p->off) : p->off;
-    g->view[v.id] = w;
-}
-
-/* ---- an access ---- */
-
-struct axis {
-    uint32_t n, dim; /* size; the array's dimension */
-    int64_t step;
-    bool check;      /* some element may lie outside */
-    bool index;      /* an index tile stands here */
-    bool dead;       /* the size is no power of two: places beyond it are dead */
-    opnd len;        /* step 1: b32, coordinate - lo below len is inside */
-    opnd lo;         /* b32 or NULL for 0 */
-    opnd ext, start; /* other steps: b64 */
-    opnd bytes;      /* bytes from one element to the next, if not constant; b64, b32 under i32 */
-    int64_t kbytes;  /* if bytes is NULL */
-};
-
-struct row_addr {
-    uint32_t coord;
-    opnd addr;
-};
-
-struct axis_in {
-    uint32_t axis, coord;
-    opnd p;
-};
-
-struct access {
-    kl_val v;
-    const struct pview *w;
-    enum kl_elem e;
-    uint32_t es, naxis, vec; /* vec: log2 of the elements of one move */
-    const kl_layout *l;      /* NULL: one element */
-    struct axis ax[KL_MAX_RANK];
-    opnd ok;      /* the scalar subscripts are inside; NULL: always */
-    opnd whole;   /* the whole section is inside; NULL: always */
-    bool never_whole;
-    opnd addr;    /* of the thread's register 0 */
-    struct pindex *index; /* index tiles; NULL: none */
-    KL_VEC(struct row_addr) rows;
-    KL_VEC(struct axis_in) preds;
-};
-
-static bool const_of(const struct pgen *g, kl_val v, int64_t *k)
-{
-    const struct kl_ins *in = kl_in(g->f, v);
-    if (in->op != KL_OP_const)
-        return false;
-    *k = (int64_t)in->attr.bits;
-    return true;
-}
-
-static opnd and_pred(struct pgen *g, opnd a, opnd b)
-{
-    if (!a || !b)
-        return a ? a : b;
-    return kl_px_set(g, CL_P, "and.pred $, %s, %s", a, b);
-}
-
-/* An extent as it counts: at least 0; NULL: no bound. */
-static opnd extent(struct pgen *g, kl_val e)
-{
-    int64_t k;
-    if (const_of(g, e, &k))
-        return k == INT64_MAX ? NULL : kl_px_int(g, k < 0 ? 0 : k);
-    return kl_px_set(g, CL_B64, "max.s64 $, %s, 0", kl_px_scalar(g, e));
-}
-
-static void need(struct pgen *g, struct access *a, opnd p)
-{
-    a->whole = and_pred(g, a->whole, p);
-}
-
-/* How much of an axis of step 1 is inside. */
-static void unit_axis(struct pgen *g, struct access *a, struct axis *x, kl_val start)
-{
-    kl_val ev = a->w->ext[x->dim];
-    int64_t s = 0, k = 0;
-    bool cs = const_of(g, start, &s), ce = const_of(g, ev, &k);
-    opnd e = extent(g, ev);
-    x->check = e != NULL;
-    if (!e || (cs && ce && s >= 0 && k >= 0 && s <= k && k - s >= (int64_t)x->n)) {
-        x->check = x->dead;
-        if (x->check)
-            x->len = kl_px_int(g, x->n);
-        return;
-    }
-    opnd st = kl_px_inreg(g, CL_B64, kl_px_scalar(g, start));
-    opnd out = kl_px_set(g, CL_P, "setp.ge.s64 $, %s, %s", st, e);
-    opnd d = kl_px_set(g, CL_B64, "sub.s64 $, %s, %s", e, st);
-    d = kl_px_set(g, CL_B64, "min.u64 $, %s, %u", d, x->n);
-    d = kl_px_set(g, CL_B64, "selp.b64 $, 0, %s, %s", d, out);
-    opnd hi = kl_px_set(g, CL_B32, "cvt.u32.u64 $, %s", d);
-    if (!g->ubits[start.id]) {
-        opnd m = kl_px_set(g, CL_B64, "neg.s64 $, %s", st);
-        opnd neg = kl_px_set(g, CL_P, "setp.lt.s64 $, %s, 0", st);
-        m = kl_px_set(g, CL_B64, "min.u64 $, %s, %u", m, x->n);
-        m = kl_px_set(g, CL_B64, "selp.b64 $, %s, 0, %s", m, neg);
-        x->lo = kl_px_set(g, CL_B32, "cvt.u32.u64 $, %s", m);
-        x->len = kl_px_set(g, CL_B32, "sub.u32 $, %s, %s", hi, x->lo);
-    } else {
-        x->len = hi;
-    }
-    need(g, a, kl_px_set(g, CL_P, "setp.eq.u32 $, %s, %u", x->len, x->n));
-}
-
-static void strided_axis(struct pgen *g, struct access *a, struct axis *x, kl_val start)
-{
-    x->ext = extent(g, a->w->ext[x->dim]);
-    x->start = kl_px_inreg(g, CL_B64, kl_px_scalar(g, start));
-    x->check = x->ext || x->dead;
-    if (!x->ext)
-        return;
-    x->ext = kl_px_inreg(g, CL_B64, x->ext);
-    opnd end = kl_px_set(g, CL_B64, "add.s64 $, %s, %lld", x->start,
-                         (long long)(x->step * (int64_t)(x->n - 1)));
-    need(g, a, kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", x->start, x->ext));
-    need(g, a, kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", end, x->ext));
-}
-
-/* start * stride added to an offset in elements (NULL: 0). */
-static opnd add_product(struct pgen *g, opnd sum, kl_val start, kl_val str)
-{
-    int64_t s = 0, k = 0;
-    bool cs = const_of(g, start, &s), ck = const_of(g, str, &k);
-    if ((cs && s == 0) || (ck && k == 0))
-        return sum;
-    opnd a = kl_px_scalar(g, start), b = kl_px_scalar(g, str);
-    if (cs && ck)
-        a = kl_px_int(g, s * k), b = "1", ck = true, k = 1;
-    if (ck && k == 1)
-        return sum ? kl_px_set(g, CL_B64, "add.s64 $, %s, %s", sum, a) : a;
-    if (!kl_px_isreg(a)) {
-        opnd t = a;
-        a = b, b = t;
-    }
-    return sum ? kl_px_set(g, CL_B64, "mad.lo.s64 $, %s, %s, %s", a, b, sum)
-               : kl_px_set(g, CL_B64, "mul.lo.s64 $, %s, %s", a, b);
-}
-
-static void addresses(struct pgen *g, struct access *a)
-{
-    const kl_fn *f = g->f;
-    opnd sum = a->w->off;
-    for (uint32_t d = 0; d < a->w->ndim; d++)
-        if (!a->index || !kl_access_index(f, a->v, d))
-            sum = add_product(g, sum, kl_arg(f, a->v, 1 + d), a->w->str[d]);
-    opnd base = g->base[a->w->root];
-    uint32_t log2 = (uint32_t)__builtin_ctz(a->es);
-    if (sum && kl_px_isreg(sum)) {
-        if (log2)
-            sum = kl_px_set(g, CL_B64, "shl.b64 $, %s, %u", sum, log2);
-        base = kl_px_set(g, CL_B64, "add.s64 $, %s, %s", base, sum);
-    } else if (sum) {
-        base = kl_px_set(g, CL_B64, "add.s64 $, %s, %lld", base,
-                         (long long)(strtoll(sum, NULL, 10) * (int64_t)a->es));
-    }
-    for (uint32_t i = 0; i < a->naxis && a->l; i++) {
-        struct axis *x = &a->ax[i];
-        int64_t k;
-        if (x->index)
-            continue;
-        opnd t = kl_px_thread_axis(g, a->l, i);
-        if (const_of(g, a->w->str[x->dim], &k)) {
-            x->kbytes = k * x->step * (int64_t)a->es;
-            if (t && x->kbytes) {
-                bool small = x->kbytes > INT32_MIN && x->kbytes <= INT32_MAX;
-                opnd c = small ? kl_px_once(g, CL_B64, "mul.wide.s32 $, %s, %lld", t, (long long)x->kbytes)
-                               : NULL;
-                if (!c) {
-                    opnd w = kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", t);
-                    c = kl_px_once(g, CL_B64, "mul.lo.s64 $, %s, %lld", w, (long long)x->kbytes);
-                }
-                base = kl_px_set(g, CL_B64, "add.s64 $, %s, %s", base, c);
-            }
-            continue;
-        }
-        opnd s = kl_px_scalar(g, a->w->str[x->dim]);
-        x->bytes = kl_px_set(g, CL_B64, "mul.lo.s64 $, %s, %lld", s,
-                             (long long)(x->step * (int64_t)a->es));
-        if (g->o->i32) /* offsets inside fit 31 bits; what lies outside is not accessed */
-            x->bytes = kl_px_set(g, CL_B32, "cvt.u32.u64 $, %s", x->bytes);
-        if (t && g->o->i32) {
-            base = kl_px_set(g, CL_B64, "mad.wide.s32 $, %s, %s, %s", t, x->bytes, base);
-        } else if (t) {
-            opnd w = kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", t);
-            base = kl_px_set(g, CL_B64, "mad.lo.s64 $, %s, %s, %s", w, x->bytes, base);
-        }
-    }
-    a->addr = base;
-}
-
-static struct access prepare(struct pgen *g, kl_val v, const kl_layout *l, bool address)
-{
-    const kl_fn *f = g->f;
-    const struct kl_ins *in = kl_in(f, v);
-    kl_val u = kl_arg(f, v, 0);
-    struct access a = {.v = v, .w = g->view[u.id], .l = l};
-    a.e = (enum kl_elem)kl_type_of(f, u)->elem;
-    a.es = kl_elems[a.e].bytes;
-    const struct kl_type *t = kl_access_tile(f, v);
-    bool scattered = kl_access_scattered(f, v);
-    if (l && kl_access_indices(f, v)) {
-        a.index = kl_px_indices(g, v, l, a.w, a.es);
-        a.never_whole = true;
-    }
-    for (uint32_t d = 0; d < a.w->ndim; d++) {
-        int64_t step = f->aux[in->attr.access.at + d];
-        kl_val start = kl_arg(f, v, 1 + d);
-        bool index = kl_access_index(f, v, d);
-        if ((step == 0 && !index) || !l) {
-            if (step)
-                a.naxis++;
-            int64_t s, k;
-            opnd e = extent(g, a.w->ext[d]);
-            if (!e || (const_of(g, start, &s) && const_of(g, a.w->ext[d], &k) && s >= 0 && s < k))
-                continue;
-            opnd st = kl_px_inreg(g, CL_B64, kl_px_scalar(g, start));
-            a.ok = and_pred(g, a.ok, kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", st, e));
-            continue;
-        }
-        if (index && scattered)
-            continue;
-        struct axis *x = &a.ax[a.naxis];
-        if (index) {
-            *x = (struct axis){.n = t->dim[a.naxis], .dim = d, .index = true};
-            a.naxis++;
-            continue;
-        }
-        *x = (struct axis){.n = t->dim[a.naxis], .dim = d, .step = step};
-        a.naxis++;
-        x->dead = (x->n & (x->n - 1)) != 0;
-        a.never_whole |= x->dead;
-        if (step == 1)
-            unit_axis(g, &a, x, start);
-        else
-            strided_axis(g, &a, x, start);
-    }
-    a.whole = and_pred(g, a.whole, a.ok);
-    if (l && kl_px_access_vec(g, v)) {
-        uint32_t c = kl_px_access_vec(g, v), m = kl_layout_vec(l, l->rank - 1u);
-        a.vec = c < m ? c : m;
-        while (a.vec && (t->dim[t->rank - 1] & ((1u << a.vec) - 1)))
-            a.vec--;
-        if (a.es == 1 && a.vec < 2)
-            a.vec = 0;
-    }
-    if (address)
-        addresses(g, &a);
-    return a;
-}
-
-/* Predicate of coordinate rc (of a register) on an axis. */
-static opnd axis_pred(struct pgen *g, struct access *a, uint32_t i, uint32_t rc)
-{
-    struct axis *x = &a->ax[i];
-    for (uint32_t k = 0; k < a->preds.n; k++)
-        if (a->preds.v[k].axis == i && a->preds.v[k].coord == rc)
-            return a->preds.v[k].p;
-    opnd t = kl_px_thread_axis(g, a->l, i), p;
-    if (x->step == 1) {
-        opnd c = t ? t : "0";
-        if (x->lo)
-            c = kl_px_set(g, CL_B32, "sub.u32 $, %s, %s", c, x->lo);
-        if (rc)
-            c = kl_px_isreg(c) ? kl_px_set(g, CL_B32, "add.u32 $, %s, %u", c, rc) : kl_px_int(g, rc);
-        p = kl_px_set(g, CL_P, "setp.lt.u32 $, %s, %s", kl_px_inreg(g, CL_B32, c), x->len);
-    } else {
-        opnd c = t ? kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", t) : NULL;
-        opnd at = c ? kl_px_set(g, CL_B64, "mad.lo.s64 $, %s, %lld, %s", c, (long long)x->step, x->start)
-                    : x->start;
-        if (rc)
-            at = kl_px_set(g, CL_B64, "add.s64 $, %s, %lld", at, (long long)(x->step * (int64_t)rc));
-        p = x->ext ? kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", at, x->ext) : NULL;
-        if (x->dead) {
-            opnd r = t ? kl_px_set(g, CL_B32, "add.u32 $, %s, %u", t, rc) : kl_px_set(g, CL_B32, "mov.u32 $, %u", rc);
-            p = and_pred(g, p, kl_px_set(g, CL_P, "setp.lt.u32 $, %s, %u", r, x->n));
-        }
-    }
-    kl_push(g->a, &a->preds, ((struct axis_in){i, rc, p}));
-    return p;
-}
-
-/* Predicate of a register (the first of a vector); NULL: always inside. */
-static opnd inside(struct pgen *g, struct access *a, uint32_t reg)
-{
-    opnd p = a->ok;
-    for (uint32_t i = 0; i < a->naxis && a->l; i++)
-        if (a->ax[i].check)
-            p = and_pred(g, p, axis_pred(g, a, i, kl_coord_axis(a->l, kl_px_coord(a->l, reg), i)));
-    if (a->index)
-        p = and_pred(g, p, kl_px_index_in(g, a->index, reg));
-    return p;
-}
-
-/* Address and constant offset of a register. */
-static opnd place(struct pgen *g, struct access *a, uint32_t reg, int64_t *off)
-{
-    *off = 0;
-    if (!a->l)
-        return a->addr;
-    uint32_t w = kl_px_coord(a->l, reg), key = 0;
-    for (uint32_t i = 0; i < a->naxis; i++) {
-        uint32_t rc = kl_coord_axis(a->l, w, i);
-        if (a->ax[i].bytes || a->ax[i].index)
-            key |= rc << a->l->off[i];
-        else
-            *off += (int64_t)rc * a->ax[i].kbytes;
-    }
-    if (a->index && !a->naxis) /* index tiles everywhere */
-        key = w;
-    if (!key && !a->index)
-        return a->addr;
-    for (uint32_t k = 0; k < a->rows.n; k++)
-        if (a->rows.v[k].coord == key)
-            return a->rows.v[k].addr;
-    opnd at = a->addr;
-    for (uint32_t i = 0; i < a->naxis; i++) {
-        uint32_t rc = a->ax[i].index ? 0 : kl_coord_axis(a->l, key, i);
-        if (rc)
-            at = kl_px_set(g, CL_B64, "mad.%s.s%d $, %s, %u, %s", g->o->i32 ? "wide" : "lo",
-                           g->o->i32 ? 32 : 64, a->ax[i].bytes, rc, at);
-    }
-    if (a->index)
-        at = kl_px_index_at(g, a->index, reg, at);
-    kl_push(g->a, &a->rows, ((struct row_addr){key, at}));
-    return at;
-}
+ * If the whole section of an access is inside, its moves are not masked.  Loads of a tile are all
+ * issued before anything is unpacked. */
+#include "gen/ptx/access.h"
 
 /* ---- moves of a vector ---- */
 
@@ -437,13 +85,6 @@ static void unpack(struct pgen *g, enum kl_elem e, uint32_t vec, const struct ch
     }
 }
 
-/* ---- load ---- */
-
-static const char *load_op(struct pgen *g, const struct access *a)
-{
-    return g->f->may_alias || g->f->param[a->w->root].written ? "ld.global" : "ld.global.nc";
-}
-
 /* What the second-level cache is told: a word of the instruction and an operand of it.  It takes
  * PTX 7.4; sm_80 and sm_86 are written for drivers that know less, and go without. */
 struct hint {
@@ -458,6 +99,11 @@ static struct hint cache_hint(struct pgen *g, const struct kl_ins *in)
     opnd p = kl_px_once(g, CL_B64, "createpolicy.fractional.L2::evict_%s.b64 $, 0f3F800000",
                         flags & KL_ACC_EVICT_FIRST ? "first" : "last");
     return (struct hint){".L2::cache_hint", kl_px_fmt(g, ", %s", p)};
+}
+
+static const char *load_op(struct pgen *g, const struct access *a)
+{
+    return g->f->may_alias || g->f->param[a->w->root].written ? "ld.global" : "ld.global.nc";
 }
 
 /* A scalar that others may be writing: one thread reads it for all. */
@@ -484,97 +130,137 @@ opnd kl_px_read_once(struct pgen *g, enum kl_elem e, opnd x)
     return kl_px_ld_shared(g, c, at, 0);
 }
 
+/* ---- the moves of one access ---- */
+
+struct moves {
+    struct access a;
+    struct shape_of_move m;
+    struct chunk *c;
+    uint32_t n; /* chunks */
+    bool store, has_mask;
+    struct pval mask;
+    struct hint hint;
+    const char *op;      /* up to the type: ld.global.nc.v4 */
+    opnd one;            /* predicate of the threads that move at all; NULL: all */
+    bool masked, split;  /* some move has a predicate; if the whole section is inside, others run */
+    uint32_t slow, done; /* split: labels */
+};
+
+/* Chunk i where p holds; NULL: always. */
+static void move(struct pgen *g, struct moves *x, uint32_t i, opnd p)
+{
+    int64_t off;
+    opnd at = kl_px_place(g, &x->a, i << x->a.vec, &off);
+    const char *r = kl_px_list(g, x->c[i].r, x->c[i].n), *type = x->m.type;
+    const char *when = p ? kl_px_fmt(g, "@%s ", p) : "";
+    if (x->store)
+        kl_px(g, "%s%s.%s [%s+%lld], %s%s", when, x->op, type[0] == 's' ? "u8" : type, at, (long long)off,
+              r, x->hint.operand);
+    else
+        kl_px(g, "%s%s.%s %s, [%s+%lld]%s", when, x->op, type, r, at, (long long)off, x->hint.operand);
+}
+
+/* The moves of a section that is inside as a whole. */
+static void move_whole(struct pgen *g, struct moves *x)
+{
+    if (x->split) {
+        x->slow = kl_px_new_label(g), x->done = kl_px_new_label(g);
+        for (uint32_t i = 0; i < x->n; i++) { /* addresses of rows serve both ways */
+            int64_t off;
+            kl_px_place(g, &x->a, i << x->a.vec, &off);
+        }
+        kl_px(g, "@!%s bra $L%u", x->a.whole, x->slow);
+    }
+    if (x->split || !x->masked)
+        for (uint32_t i = 0; i < x->n; i++)
+            move(g, x, i, x->one);
+    if (x->split) {
+        kl_px(g, "bra.uni $L%u", x->done);
+        kl_px_label(g, x->slow);
+    }
+}
+
+static void move_masked(struct pgen *g, struct moves *x)
+{
+    for (uint32_t i = 0; i < x->n; i++) {
+        opnd p = kl_px_inside_reg(g, &x->a, i << x->a.vec);
+        if (x->has_mask)
+            p = kl_px_and(g, p, kl_px_inreg(g, CL_P, kl_px_at(&x->mask, i)));
+        move(g, x, i, kl_px_and(g, p, x->one));
+    }
+}
+
+/* ---- load ---- */
+
+/* The elements that are not loaded. */
+static void fill_in(struct pgen *g, struct moves *x, const struct pval *fill)
+{
+    uint32_t each = 1u << x->a.vec;
+    struct chunk f = {0};
+    opnd *e = kl_new_n(g->a, opnd, each);
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (i == 0 || fill->l) {
+            for (uint32_t k = 0; k < each; k++)
+                e[k] = kl_px_at(fill, (i << x->a.vec) + k);
+            if (x->a.e == KL_bool && !kl_px_isreg(e[0]))
+                f = (struct chunk){x->m.n, {e[0][0] == '0' ? "0" : x->a.vec ? "16843009" : "1"}};
+            else
+                f = pack(g, x->a.e, x->a.vec, e);
+            for (uint32_t k = 1; k < f.n && x->a.e == KL_bool && !kl_px_isreg(e[0]); k++)
+                f.r[k] = f.r[0];
+        }
+        for (uint32_t k = 0; k < x->m.n; k++)
+            kl_px(g, "mov.%s %s, %s", kl_px_b(x->m.c), x->c[i].r[k], f.r[k]);
+    }
+}
+
 void kl_px_load(struct pgen *g, kl_val v)
 {
     const kl_fn *f = g->f;
     const struct kl_ins *in = kl_in(f, v);
     const kl_layout *l = g->lay[v.id];
-    struct access a = prepare(g, v, l, true);
+    struct moves x = {.a = kl_px_access(g, v, l, true), .has_mask = in->attr.access.flags & KL_ACC_MASK};
+    struct access *a = &x.a;
     uint32_t at = 1 + in->attr.access.n, nreg = l ? kl_layout_nreg(l) : 1;
-    struct pval fill = {.r = kl_new_n(g->a, opnd, 1)}, mask = {0};
-    bool has_mask = in->attr.access.flags & KL_ACC_MASK;
-    fill.r[0] = kl_px_imm(g, a.e, 0);
+    struct pval fill = {.r = kl_new_n(g->a, opnd, 1)};
+    fill.r[0] = kl_px_imm(g, a->e, 0);
     if (in->attr.access.flags & KL_ACC_FILL)
         fill = kl_px_in(g, kl_arg(f, v, at++), l);
-    if (has_mask) {
-        mask = kl_px_in(g, kl_arg(f, v, at), l);
-        a.vec = 0;
+    if (x.has_mask) {
+        x.mask = kl_px_in(g, kl_arg(f, v, at), l);
+        a->vec = 0;
     }
     kl_px_order(g, v); /* what changes layouts is done, and passes no barrier behind this */
-    uint32_t n = nreg >> a.vec, each = 1u << a.vec;
-    struct shape_of_move m = move_shape(a.e, a.vec);
-    struct chunk *c = kl_new_n(g->a, struct chunk, n);
-    for (uint32_t i = 0; i < n; i++) {
-        c[i].n = m.n;
-        for (uint32_t k = 0; k < m.n; k++)
-            c[i].r[k] = kl_px_reg(g, m.c);
+    x.n = nreg >> a->vec;
+    x.m = move_shape(a->e, a->vec);
+    x.c = kl_new_n(g->a, struct chunk, x.n);
+    for (uint32_t i = 0; i < x.n; i++) {
+        x.c[i].n = x.m.n;
+        for (uint32_t k = 0; k < x.m.n; k++)
+            x.c[i].r[k] = kl_px_reg(g, x.m.c);
     }
-    bool once = !l && (f->may_alias || f->param[a.w->root].written);
-    opnd one = once ? kl_px_first(g, NULL) : NULL;
-    bool masked = has_mask || a.whole || a.never_whole || once;
+    bool once = !l && (f->may_alias || f->param[a->w->root].written);
+    x.one = once ? kl_px_first(g, NULL) : NULL;
+    x.masked = x.has_mask || a->whole || a->never_whole || once;
     /* Behind a reduction its operand mostly is alive in registers still: then the assembler must
      * be free to load a part and use it, which it is within a piece of straight code only. */
     bool late = g->folded && !g->nested && (g->clog2 || g->threads >= 512);
-    bool split = !has_mask && a.whole && !a.never_whole && n > 2 && !late;
-    struct hint h = cache_hint(g, in);
-    const char *op = kl_px_fmt(g, "%s%s", load_op(g, &a), h.word), *vs = vector_suffix(m.n);
-    uint32_t lm = 0, ld = 0;
-    if (split) {
-        lm = kl_px_new_label(g), ld = kl_px_new_label(g);
-        /* addresses of rows serve both ways */
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t off;
-            place(g, &a, i << a.vec, &off);
-        }
-        kl_px(g, "@!%s bra $L%u", a.whole, lm);
+    x.split = !x.has_mask && a->whole && !a->never_whole && x.n > 2 && !late;
+    x.hint = cache_hint(g, in);
+    x.op = kl_px_fmt(g, "%s%s%s", load_op(g, a), x.hint.word, vector_suffix(x.m.n));
+    move_whole(g, &x);
+    if (x.masked) {
+        fill_in(g, &x, &fill);
+        move_masked(g, &x);
     }
-    if (split || !masked)
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t off;
-            opnd p = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s.%s %s, [%s+%lld]%s", op, vs, m.type, kl_px_list(g, c[i].r, c[i].n), p, (long long)off,
-                  h.operand);
-        }
-    if (split) {
-        kl_px(g, "bra.uni $L%u", ld);
-        kl_px_label(g, lm);
-    }
-    if (masked) {
-        struct chunk fc = {0};
-        opnd *x = kl_new_n(g->a, opnd, each);
-        for (uint32_t i = 0; i < n; i++) {
-            if (i == 0 || fill.l) {
-                for (uint32_t k = 0; k < each; k++)
-                    x[k] = kl_px_at(&fill, (i << a.vec) + k);
-                if (a.e == KL_bool && !kl_px_isreg(x[0]))
-                    fc = (struct chunk){m.n, {x[0][0] == '0' ? "0" : a.vec ? "16843009" : "1"}};
-                else
-                    fc = pack(g, a.e, a.vec, x);
-                for (uint32_t k = 1; k < fc.n && a.e == KL_bool && !kl_px_isreg(x[0]); k++)
-                    fc.r[k] = fc.r[0];
-            }
-            for (uint32_t k = 0; k < m.n; k++)
-                kl_px(g, "mov.%s %s, %s", kl_px_b(m.c), c[i].r[k], fc.r[k]);
-        }
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t off;
-            opnd p = inside(g, &a, i << a.vec);
-            if (has_mask)
-                p = and_pred(g, p, kl_px_inreg(g, CL_P, kl_px_at(&mask, i)));
-            p = and_pred(g, p, one);
-            opnd q = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s%s%s%s.%s %s, [%s+%lld]%s", p ? "@" : "", p ? p : "", p ? " " : "", op, vs,
-                  m.type, kl_px_list(g, c[i].r, c[i].n), q, (long long)off, h.operand);
-        }
-    }
-    kl_px_trace_access(g, v, l, a.vec, once);
-    if (split)
-        kl_px_label(g, ld);
+    kl_px_trace_access(g, v, l, a->vec, once);
+    if (x.split)
+        kl_px_label(g, x.done);
     opnd *r = kl_new_n(g->a, opnd, nreg);
-    for (uint32_t i = 0; i < n; i++)
-        unpack(g, a.e, a.vec, &c[i], r + ((size_t)i << a.vec));
+    for (uint32_t i = 0; i < x.n; i++)
+        unpack(g, a->e, a->vec, &x.c[i], r + ((size_t)i << a->vec));
     if (once)
-        r[0] = kl_px_read_once(g, a.e, r[0]);
+        r[0] = kl_px_read_once(g, a->e, r[0]);
     g->val[v.id] = (struct pval){.l = l, .r = r};
 }
 
@@ -585,88 +271,34 @@ void kl_px_store(struct pgen *g, kl_val v)
     const kl_fn *f = g->f;
     const struct kl_ins *in = kl_in(f, v);
     const kl_layout *l = g->lay[v.id];
-    kl_val xv = kl_arg(f, v, 1 + in->attr.access.n);
-    struct pval x = kl_px_in(g, xv, l), mask = {0};
-    bool has_mask = in->attr.access.flags & KL_ACC_MASK;
-    if (has_mask)
-        mask = kl_px_in(g, kl_arg(f, v, 2 + in->attr.access.n), l);
-    struct access a = prepare(g, v, l, true);
+    struct pval val = kl_px_in(g, kl_arg(f, v, 1 + in->attr.access.n), l);
+    struct moves x = {.store = true, .has_mask = in->attr.access.flags & KL_ACC_MASK};
+    struct access *a = &x.a;
+    if (x.has_mask)
+        x.mask = kl_px_in(g, kl_arg(f, v, 2 + in->attr.access.n), l);
+    x.a = kl_px_access(g, v, l, true);
     kl_px_order(g, v);
-    if (has_mask)
-        a.vec = 0;
-    opnd first = kl_px_first(g, l);
-    uint32_t n = (l ? kl_layout_nreg(l) : 1) >> a.vec, each = 1u << a.vec;
-    struct shape_of_move m = move_shape(a.e, a.vec);
-    struct chunk *c = kl_new_n(g->a, struct chunk, n);
+    if (x.has_mask)
+        a->vec = 0;
+    x.one = kl_px_first(g, l);
+    x.n = (l ? kl_layout_nreg(l) : 1) >> a->vec;
+    x.m = move_shape(a->e, a->vec);
+    x.c = kl_new_n(g->a, struct chunk, x.n);
+    uint32_t each = 1u << a->vec;
     opnd *e = kl_new_n(g->a, opnd, each);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < x.n; i++) {
         for (uint32_t k = 0; k < each; k++)
-            e[k] = kl_px_at(&x, (i << a.vec) + k);
-        c[i] = pack(g, a.e, a.vec, e);
+            e[k] = kl_px_at(&val, (i << a->vec) + k);
+        x.c[i] = pack(g, a->e, a->vec, e);
     }
-    bool masked = has_mask || a.whole || a.never_whole;
-    bool split = !has_mask && a.whole && !a.never_whole && n > 2;
-    struct hint h = cache_hint(g, in);
-    const char *vs = kl_px_fmt(g, "%s%s", h.word, vector_suffix(m.n));
-    uint32_t lm = 0, ld = 0;
-    if (split) {
-        lm = kl_px_new_label(g), ld = kl_px_new_label(g);
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t off;
-            place(g, &a, i << a.vec, &off);
-        }
-        kl_px(g, "@!%s bra $L%u", a.whole, lm);
-    }
-    if (split || !masked)
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t off;
-            opnd p = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s%sst.global%s.%s [%s+%lld], %s%s", first ? "@" : "", first ? first : "",
-                  first ? " " : "", vs, m.type[0] == 's' ? "u8" : m.type, p, (long long)off,
-                  kl_px_list(g, c[i].r, c[i].n), h.operand);
-        }
-    if (split) {
-        kl_px(g, "bra.uni $L%u", ld);
-        kl_px_label(g, lm);
-    }
-    if (masked)
-        for (uint32_t i = 0; i < n; i++) {
-            int64_t off;
-            opnd p = inside(g, &a, i << a.vec);
-            if (has_mask)
-                p = and_pred(g, p, kl_px_inreg(g, CL_P, kl_px_at(&mask, i)));
-            p = and_pred(g, p, first);
-            opnd q = place(g, &a, i << a.vec, &off);
-            kl_px(g, "%s%s%sst.global%s.%s [%s+%lld], %s%s", p ? "@" : "", p ? p : "", p ? " " : "", vs,
-                  m.type[0] == 's' ? "u8" : m.type, q, (long long)off, kl_px_list(g, c[i].r, c[i].n),
-                  h.operand);
-        }
-    kl_px_trace_access(g, v, l, a.vec, true);
-    if (split)
-        kl_px_label(g, ld);
-}
-
-void kl_px_inside(struct pgen *g, kl_val v)
-{
-    const kl_layout *l = g->lay[v.id];
-    struct access a = prepare(g, v, l, false);
-    uint32_t n = l ? kl_layout_nreg(l) : 1;
-    opnd *r = kl_new_n(g->a, opnd, n);
-    opnd yes = NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        /* elements that one access may move are inside together */
-        r[i] = i & ((1u << a.vec) - 1) ? r[i - 1] : inside(g, &a, i);
-        if (!r[i])
-            r[i] = yes ? yes : (yes = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, %s", g->tid, g->tid));
-    }
-    g->val[v.id] = (struct pval){.l = l, .r = r};
-}
-
-void kl_px_places(struct pgen *g, kl_val v, const kl_layout *l, struct pplace *out)
-{
-    struct access a = prepare(g, v, l, true);
-    for (uint32_t i = 0; i < (l ? kl_layout_nreg(l) : 1); i++) {
-        out[i].p = inside(g, &a, i);
-        out[i].addr = place(g, &a, i, &out[i].off);
-    }
+    x.masked = x.has_mask || a->whole || a->never_whole;
+    x.split = !x.has_mask && a->whole && !a->never_whole && x.n > 2;
+    x.hint = cache_hint(g, in);
+    x.op = kl_px_fmt(g, "st.global%s%s", x.hint.word, vector_suffix(x.m.n));
+    move_whole(g, &x);
+    if (x.masked)
+        move_masked(g, &x);
+    kl_px_trace_access(g, v, l, a->vec, true);
+    if (x.split)
+        kl_px_label(g, x.done);
 }
