@@ -259,11 +259,19 @@ bool kl_need_tile(kl_elab *e, kl_value *v);
 kl_value kl_load_if_access(kl_elab *e, kl_value v);
 kl_value kl_scalar_i64(kl_elab *e, const kl_node *n, const char *what);
 kl_value kl_as_i64(kl_elab *e, kl_value v, const kl_node *n, const char *what);
-kl_value kl_binary(kl_elab *e, int tok, kl_value a, kl_value b, kl_span op);
 enum kl_elem kl_eval_type(kl_elab *e, const kl_node *n, bool *ok); /* 0 with ok: unknown */
+bool kl_eval_dim(kl_elab *e, const kl_node *n, const char *what, kl_dim *out);
+
+/* ---- operator.c ---- */
+kl_value kl_decimal(float f, double d, kl_span s); /* a constant without a type: rounded both ways */
+kl_value kl_binary(kl_elab *e, int tok, kl_value a, kl_value b, kl_span op);
+kl_value kl_unary(kl_elab *e, const kl_node *n);
+
+/* ---- choice.c ---- */
+kl_value kl_logical(kl_elab *e, const kl_node *n);     /* && and || */
+kl_value kl_conditional(kl_elab *e, const kl_node *n); /* ?: */
 /* if c, with a value from each block (yields are added here) */
 kl_val kl_emit_if(kl_elab *e, kl_val cond, kl_blk t, kl_blk f, kl_val tv, kl_val fv, kl_typ type);
-bool kl_eval_dim(kl_elab *e, const kl_node *n, const char *what, kl_dim *out);
 
 /* ---- struct.c ---- */
 static inline bool kl_is_struct_type(const kl_node *n) { return n && n->kind == KL_N_TYPE && n->flags & KL_NF_STRUCT; }
