@@ -221,13 +221,128 @@ static struct kl_access *subscripts_of(kl_elab *e, const kl_value *tile, const k
     return NULL;
 }
 
+/* What an assignment changes: a variable or a member of one, or some of its elements. */
+struct target {
+    const kl_node *l;    /* the left side */
+    const kl_node *base; /* of it without subscripts */
+    kl_sym *s;
+    const kl_value *own; /* type and shape */
+    uint32_t slot;
+    const char *name; /* for messages */
+};
+
+static void assign_elements(kl_elab *e, const kl_node *n, const kl_node *r)
+{
+    const kl_node *l = n->kid[0];
+    kl_value acc = kl_expr(e, l);
+    kl_value v = kl_rvalue_for(e, r, n->op == KL_TK_ASSIGN ? (enum kl_elem)acc.elem : KL_elem_none);
+    if (!kl_need_tile(e, &v) || acc.kind != KL_V_ACCESS) {
+        kl_mark_used(e, n); /* the value may only be known to the second phase */
+        return;
+    }
+    if (n->op != KL_TK_ASSIGN)
+        v = update(e, n, kl_load(e, acc, NULL, NULL, l->span), v);
+    v.span = r->span;
+    kl_store(e, acc, v, NULL, n->span);
+}
+
+/* May the name be assigned to?  false: reported. */
+static bool writable(kl_elab *e, const kl_sym *s, kl_span at)
+{
+    static const char *const what[] = {"", "a constant", "a type", "an array", "a function", "a struct"};
+    if (s->kind != KL_S_VAR) {
+        struct kl_diag *g = kl_err(e, KL_K0319, at, "`%s` is %s and cannot be assigned to", s->name,
+                                   what[s->kind]);
+        kl_note(g, s->decl, "declared here");
+        if (s->kind == KL_S_ARRAY)
+            kl_note(g, (kl_span){0, 0}, "say which part is written, as in `%s[first:count] = ...`", s->name);
+        return false;
+    }
+    if (s->isconst) {
+        kl_note(kl_err(e, KL_K0316, at, "`%s` is const and may not be written", s->name), s->decl,
+                "declared const here");
+        return false;
+    }
+    return true;
+}
+
+/* The target becomes a member of its struct; false: reported. */
+static bool to_member(kl_elab *e, struct target *t, const kl_node *member)
+{
+    int i = -1;
+    if (t->own->kind == KL_V_STRUCT)
+        i = kl_member_index(e, t->own->st, member->name, member->name_span);
+    else
+        kl_err(e, KL_K0220, member->span, "only a struct has members, and `%s` is %s", t->name,
+               kl_type_text(e, t->own));
+    if (i < 0)
+        return false;
+    t->own = &t->own->st->m[i].v;
+    t->slot += (uint32_t)i;
+    t->name = kl_printf(e->a, "%s.%s", t->s->name, member->name);
+    t->base = member;
+    return true;
+}
+
+static void assign_struct(kl_elab *e, const kl_node *n, const struct target *t, const kl_node *r)
+{
+    if (t->l->kind == KL_N_INDEX || n->op != KL_TK_ASSIGN) {
+        kl_err(e, KL_K0222, t->l->span, "`%s` is a struct %s; name a member", t->s->name, t->own->st->name);
+        kl_any(e, r);
+        return;
+    }
+    kl_value x = kl_any(e, r);
+    x.span = r->span;
+    x = kl_struct_fit(e, x, t->own, kl_printf(e->a, "the value assigned to `%s`", t->s->name));
+    if (x.kind == KL_V_STRUCT)
+        kl_struct_assign(e, t->slot, &x);
+    for (uint32_t i = 0; i < t->own->st->n; i++)
+        e->var.v[t->slot + i].def = KL_DEF;
+}
+
+/* The tile that the variable holds afterwards, before it takes the variable's type. */
+static kl_value assigned(kl_elab *e, const kl_node *n, const struct target *t, const kl_node *r)
+{
+    bool used = t->s->used, part = t->l->kind == KL_N_INDEX, plain = n->op == KL_TK_ASSIGN;
+    if (!part && plain)
+        return kl_rvalue_for(e, r, (enum kl_elem)t->own->elem);
+    kl_value cur = kl_expr(e, t->base); /* reports reading what has no value */
+    t->s->used = used;
+    if (!part)
+        return update(e, n, cur, kl_rvalue(e, r));
+    struct kl_access *acc = cur.kind == KL_V_TILE ? subscripts_of(e, &cur, t->l) : NULL;
+    kl_value v = kl_rvalue_for(e, r, plain ? (enum kl_elem)cur.elem : KL_elem_none);
+    if (acc && !plain)
+        v = update(e, n, kl_tile_part(e, cur, acc, t->l->span), v);
+    v.span = r->span;
+    return acc && v.kind == KL_V_TILE ? kl_tile_replace(e, cur, acc, v, t->l->span) : kl_bad(t->l->span);
+}
+
+static void assign_tile(kl_elab *e, const kl_node *n, const struct target *t, const kl_node *r)
+{
+    kl_value v = assigned(e, n, t, r);
+    if (v.kind == KL_V_STRUCT) {
+        v.span = r->span;
+        kl_need_tile(e, &v);
+    }
+    if (t->own->kind == KL_V_TILE && v.kind == KL_V_TILE) {
+        if (t->l->kind != KL_N_INDEX) {
+            const char *what = kl_printf(e->a, "the value assigned to `%s`", t->name);
+            v.span = r->span;
+            v = kl_move(e, v, (enum kl_elem)t->own->elem, KL_MOVE, what);
+            v = kl_fit(e, v, t->own->rank, t->own->dim, what);
+        }
+        if (v.kind == KL_V_TILE)
+            e->var.v[t->slot].ir = kl_ir(e, &v);
+    }
+    e->var.v[t->slot].def = KL_DEF;
+}
+
 void kl_assign(kl_elab *e, const kl_node *n)
 {
-    const kl_node *l = n->kid[0], *base = l;
     kl_node one = {.kind = KL_N_INT, .ival = 1, .span = n->span};
-    const kl_node *r = n->kind == KL_N_INCDEC ? &one : n->kid[1];
-    if (l->kind == KL_N_INDEX)
-        base = l->kid[0];
+    const kl_node *l = n->kid[0], *r = n->kind == KL_N_INCDEC ? &one : n->kid[1];
+    const kl_node *base = l->kind == KL_N_INDEX ? l->kid[0] : l;
     const kl_node *member = base->kind == KL_N_MEMBER && base->kid[0]->kind == KL_N_NAME ? base : NULL;
     if (member)
         base = base->kid[0];
@@ -237,109 +352,26 @@ void kl_assign(kl_elab *e, const kl_node *n)
         kl_rvalue(e, r);
         return;
     }
-    kl_sym *s = kl_sym_find(e, base->name);
-    bool waswas = s && s->used;
-    if (!s) {
-        kl_sym_need(e, base);
+    struct target t = {.l = l, .base = base, .s = kl_sym_find(e, base->name), .name = base->name};
+    if (t.s && t.s->kind == KL_S_ARRAY && l->kind == KL_N_INDEX && !member) {
+        assign_elements(e, n, r);
+        return;
+    }
+    if (!t.s)
+        kl_sym_need(e, base); /* reports that there is none */
+    if (!t.s || !writable(e, t.s, l->span)) {
         kl_rvalue(e, r);
         return;
     }
-    if (s->kind == KL_S_ARRAY && l->kind == KL_N_INDEX && !member) {
-        kl_value acc = kl_expr(e, l);
-        kl_value v = kl_rvalue_for(e, r, n->op == KL_TK_ASSIGN ? (enum kl_elem)acc.elem : KL_elem_none);
-        if (!kl_need_tile(e, &v) || acc.kind != KL_V_ACCESS) {
-            kl_mark_used(e, n); /* the value may only be known to the second phase */
-            return;
-        }
-        if (n->op != KL_TK_ASSIGN)
-            v = update(e, n, kl_load(e, acc, NULL, NULL, l->span), v);
-        v.span = r->span;
-        kl_store(e, acc, v, NULL, n->span);
+    t.own = &t.s->val;
+    t.slot = t.s->var;
+    if (member && t.own->kind != KL_V_ERR && !to_member(e, &t, member)) {
+        kl_any(e, r);
         return;
     }
-    if (s->kind != KL_S_VAR) {
-        static const char *const what[] = {"", "a constant", "a type", "an array", "a function", "a struct"};
-        struct kl_diag *g = kl_err(e, KL_K0319, l->span, "`%s` is %s and cannot be assigned to", s->name,
-                                   what[s->kind]);
-        kl_note(g, s->decl, "declared here");
-        if (s->kind == KL_S_ARRAY)
-            kl_note(g, (kl_span){0, 0}, "say which part is written, as in `%s[first:count] = ...`", s->name);
-        kl_rvalue(e, r);
-        return;
-    }
-    if (s->isconst) {
-        kl_note(kl_err(e, KL_K0316, l->span, "`%s` is const and may not be written", s->name), s->decl,
-                "declared const here");
-        kl_rvalue(e, r);
-        return;
-    }
-    const kl_value *own = &s->val;
-    uint32_t slot = s->var;
-    const char *name = s->name;
-    if (member && own->kind != KL_V_ERR) {
-        int i = -1;
-        if (own->kind == KL_V_STRUCT)
-            i = kl_member_index(e, own->st, member->name, member->name_span);
-        else
-            kl_err(e, KL_K0220, member->span, "only a struct has members, and `%s` is %s", s->name,
-                   kl_type_text(e, own));
-        if (i < 0) {
-            kl_any(e, r);
-            return;
-        }
-        own = &s->val.st->m[i].v;
-        slot += (uint32_t)i;
-        name = kl_printf(e->a, "%s.%s", s->name, member->name);
-        base = member;
-    }
-    if (own->kind == KL_V_STRUCT) {
-        if (l->kind == KL_N_INDEX || n->op != KL_TK_ASSIGN) {
-            kl_err(e, KL_K0222, l->span, "`%s` is a struct %s; name a member", s->name, own->st->name);
-            kl_any(e, r);
-            return;
-        }
-        kl_value x = kl_any(e, r);
-        x.span = r->span;
-        x = kl_struct_fit(e, x, own, kl_printf(e->a, "the value assigned to `%s`", s->name));
-        if (x.kind == KL_V_STRUCT)
-            kl_struct_assign(e, slot, &x);
-        for (uint32_t i = 0; i < own->st->n; i++)
-            e->var.v[slot + i].def = KL_DEF;
-        return;
-    }
-    kl_value cur = *own;
-    bool whole = l->kind != KL_N_INDEX && n->op == KL_TK_ASSIGN;
-    kl_value v;
-    if (whole) {
-        v = kl_rvalue_for(e, r, (enum kl_elem)cur.elem);
-    } else {
-        cur = kl_expr(e, base); /* reports reading what has no value */
-        s->used = waswas;
-        if (l->kind != KL_N_INDEX) {
-            v = update(e, n, cur, kl_rvalue(e, r));
-        } else {
-            struct kl_access *acc = cur.kind == KL_V_TILE ? subscripts_of(e, &cur, l) : NULL;
-            v = kl_rvalue_for(e, r, n->op == KL_TK_ASSIGN ? (enum kl_elem)cur.elem : KL_elem_none);
-            if (acc && n->op != KL_TK_ASSIGN)
-                v = update(e, n, kl_tile_part(e, cur, acc, l->span), v);
-            v.span = r->span;
-            v = acc && v.kind == KL_V_TILE ? kl_tile_replace(e, cur, acc, v, l->span) : kl_bad(l->span);
-        }
-    }
-    if (v.kind == KL_V_STRUCT) {
-        v.span = r->span;
-        kl_need_tile(e, &v);
-    }
-    if (own->kind == KL_V_TILE && v.kind == KL_V_TILE) {
-        if (whole || l->kind != KL_N_INDEX) {
-            const char *what = kl_printf(e->a, "the value assigned to `%s`", name);
-            v.span = r->span;
-            v = kl_move(e, v, (enum kl_elem)own->elem, KL_MOVE, what);
-            v = kl_fit(e, v, own->rank, own->dim, what);
-        }
-        if (v.kind == KL_V_TILE)
-            e->var.v[slot].ir = kl_ir(e, &v);
-    }
-    e->var.v[slot].def = KL_DEF;
+    if (t.own->kind == KL_V_STRUCT)
+        assign_struct(e, n, &t, r);
+    else
+        assign_tile(e, n, &t, r);
 }
 

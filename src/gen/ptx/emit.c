@@ -299,6 +299,67 @@ static void put_begin(struct pgen *g, kl_buf *b)
     kl_puts(b, "\tbarrier.cluster.arrive.relaxed.aligned;\n");
 }
 
+static void put_files(struct pgen *g, kl_buf *b)
+{
+    for (uint32_t i = 0; i < g->files.n; i++) {
+        kl_putf(b, ".file %u \"", kl_px_file(g, i));
+        for (const char *c = g->files.v[i]; *c; c++) {
+            bool plain = *c != '"' && *c != '\\' && (unsigned char)*c >= ' ';
+            kl_buf_put(b, plain ? c : "_", 1);
+        }
+        kl_puts(b, "\"\n");
+    }
+}
+
+/* The text around what was emitted.  head: name and parameters; cta: the number of this program. */
+static void put_entry(struct pgen *g, kl_buf *b, const kl_buf *head, opnd cta)
+{
+    static const char *const prefix[CL_N] = {"%p", "%h", "%r", "%rd", "%f", "%fd"};
+    uint32_t shared = g->out->shared, dynamic = g->out->dynamic;
+    put_files(g, b);
+    kl_puts(b, kl_buf_str(&g->data));
+    kl_puts(b, head->s);
+    kl_putf(b, ".maxntid %u, 1, 1\n.maxnreg %u\n", g->threads, register_limit(g));
+    if (g->clog2)
+        kl_putf(b, ".explicitcluster\n.reqnctapercluster %u, 1, 1\n", g->ctas);
+    kl_puts(b, "{\n");
+    for (int c = 0; c < CL_N; c++)
+        if (g->nreg[c])
+            kl_putf(b, "\t.reg .%s %s<%u>;\n", kl_px_b((enum cls)c), prefix[c], g->nreg[c]);
+    if (shared)
+        kl_putf(b, "\t.shared .align 16 .b8 %s_shared[%u];\n", g->entry, shared);
+    if (shared || dynamic)
+        kl_putf(b, "\tmov.u32 %s, %s%s;\n", g->smem, dynamic ? "kiln_dynamic" : g->entry,
+                dynamic ? "" : "_shared");
+    put_with_sizes(g, b, &g->pro);
+    put_begin(g, b);
+    kl_putf(b, "\tcvt.u64.u32 %s, %s;\n", g->prog, cta);
+    put_with_sizes(g, b, &g->body);
+    kl_puts(b, "}\n");
+}
+
+/* The body once for each program, by steps of n programs. */
+static void program_loop(struct pgen *g, opnd n)
+{
+    uint32_t top = kl_px_new_label(g), end = kl_px_new_label(g);
+    kl_px_label(g, top);
+    program_ids(g);
+    kl_px_block(g, KL_BODY);
+    if (g->no_cluster && g->clog2)
+        return;
+    opnd step = kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", n);
+    kl_px(g, "add.u64 %s, %s, %s", g->prog, g->prog, step);
+    opnd more = kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", g->prog, g->total);
+    kl_px(g, "@!%s bra $L%u", more, end);
+    if (g->p.dirty & 3)
+        kl_px_barrier(g);
+    if (g->opened) /* the next program waits before its first push */
+        kl_px(g, "barrier.cluster.arrive.aligned");
+    kl_px(g, "bra.uni $L%u", top);
+    kl_px_label(g, end);
+    kl_px(g, "ret");
+}
+
 /* One way to lay the tiles out; false: something crosses CTAs that cannot, or there is not enough
  * shared memory for it; do it without. */
 static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluster, kl_ptxinfo *out)
@@ -334,23 +395,9 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     g->prog = kl_px_reg(g, CL_B64);
     g->smem = kl_px_reg(g, CL_B32);
     kl_px_trace_zero(g, g->smem);
-    uint32_t top = kl_px_new_label(g), end = kl_px_new_label(g);
-    kl_px_label(g, top);
-    program_ids(g);
-    kl_px_block(g, KL_BODY);
+    program_loop(g, ncta);
     if (g->no_cluster && g->clog2)
         return false;
-    kl_px(g, "add.u64 %s, %s, %s", g->prog, g->prog,
-          kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", ncta));
-    opnd more = kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", g->prog, g->total);
-    kl_px(g, "@!%s bra $L%u", more, end);
-    if (g->p.dirty & 3)
-        kl_px_barrier(g);
-    if (g->opened) /* the next program waits before its first push */
-        kl_px(g, "barrier.cluster.arrive.aligned");
-    kl_px(g, "bra.uni $L%u", top);
-    kl_px_label(g, end);
-    kl_px(g, "ret");
 
     uint32_t bytes = g->region_bytes[0] + g->region_bytes[1];
     bytes += g->pushes ? MBARRIERS : 0;
@@ -368,35 +415,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
                         .cluster = g->ctas,
                         .grid_limit = INT32_MAX,
                         .approximate = g->approximate};
-    for (uint32_t i = 0; i < g->files.n; i++) {
-        kl_putf(b, ".file %u \"", kl_px_file(g, i));
-        for (const char *c = g->files.v[i]; *c; c++) {
-            bool plain = *c != '"' && *c != '\\' && (unsigned char)*c >= ' ';
-            kl_buf_put(b, plain ? c : "_", 1);
-        }
-        kl_puts(b, "\"\n");
-    }
-    kl_puts(b, kl_buf_str(&g->data));
-    kl_puts(b, head.s);
-    kl_putf(b, ".maxntid %u, 1, 1\n.maxnreg %u\n", g->threads, register_limit(g));
-    if (g->clog2)
-        kl_putf(b, ".explicitcluster\n.reqnctapercluster %u, 1, 1\n", g->ctas);
-    kl_puts(b, "{\n");
-    for (int c = 0; c < CL_N; c++)
-        if (g->nreg[c]) {
-            static const char *const prefix[CL_N] = {"%p", "%h", "%r", "%rd", "%f", "%fd"};
-            kl_putf(b, "\t.reg .%s %s<%u>;\n", kl_px_b((enum cls)c), prefix[c], g->nreg[c]);
-        }
-    if (bytes && !dynamic)
-        kl_putf(b, "\t.shared .align 16 .b8 %s_shared[%u];\n", g->entry, bytes);
-    if (bytes)
-        kl_putf(b, "\tmov.u32 %s, %s%s;\n", g->smem, dynamic ? "kiln_dynamic" : g->entry,
-                dynamic ? "" : "_shared");
-    put_with_sizes(g, b, &g->pro);
-    put_begin(g, b);
-    kl_putf(b, "\tcvt.u64.u32 %s, %s;\n", g->prog, cta);
-    put_with_sizes(g, b, &g->body);
-    kl_puts(b, "}\n");
+    put_entry(g, b, &head, cta);
     return true;
 }
 
