@@ -97,7 +97,60 @@ static uint32_t cvt_types(void)
     return INTEGER | B(U8) | B(S8) | B(B8) | FLOATS | HALFS | B(TF32);
 }
 
-const char *kl_sim_check_form(const struct sim_ins *i, const struct sim_opnd *o)
+/* Each of these says what is wrong with an instruction of its kind; NULL: nothing. */
+
+static const char *compare_form(const struct sim_ins *i, const struct sim_opnd *o)
+{
+    if (!i->cmp)
+        return "no comparison";
+    bool given = o[i->nd + i->ns - 1].given;
+    if (given != (i->boolop != BOOL_NONE))
+        return given ? "a third operand needs .and, .or or .xor" : "an operand is missing";
+    uint8_t cls = kl_sim_types[i->fn == kl_sim_x_set ? i->type2 : i->type].cls;
+    return cls != TC_FLT && i->cmp > CMP_GE + 1 ? "this comparison is for floats" : NULL;
+}
+
+static const char *move_form(const struct sim_ins *i)
+{
+    uint32_t size = kl_sim_types[i->type].size;
+    if (!size)
+        return "not with this type";
+    return size * (uint32_t)i->vec > 32 || (i->vec == 8 && size != 4) ? "the vector is too long" : NULL;
+}
+
+/* Shared memory of this CTA or of another one. */
+static const char *space_form(const struct sim_ins *i)
+{
+    bool far = i->fn == kl_sim_x_ld || i->fn == kl_sim_x_st || i->fn == kl_sim_x_mapa ||
+               i->fn == kl_sim_x_st_async;
+    if (i->cluster && !far)
+        return "not in the shared memory of another CTA";
+    return !i->cluster && (i->fn == kl_sim_x_mapa || i->fn == kl_sim_x_st_async) ? "only in shared::cluster"
+                                                                                 : NULL;
+}
+
+static const char *convert_form(const struct sim_ins *i)
+{
+    uint32_t to = 1u << i->type, from = 1u << i->type2;
+    bool df = kl_sim_types[i->type].cls == TC_FLT, sf = kl_sim_types[i->type2].cls == TC_FLT;
+    if (!(cvt_types() & to) || !((cvt_types() & ~B(TF32)) & from))
+        return "not between these types";
+    if (i->type == PT_TF32 && i->type2 != PT_F32)
+        return "not between these types";
+    if (!df && sf && !i->has_iround)
+        return "a float becomes an integer with .rni, .rzi, .rmi or .rpi";
+    if (df && !sf && !i->has_round)
+        return "an integer becomes a float with a rounding";
+    if (!df && !sf && (i->has_round || i->has_iround))
+        return "integers are not rounded";
+    if (df && sf && i->type != i->type2 && !i->has_round &&
+        kl_sim_types[i->type].size <= kl_sim_types[i->type2].size && i->type != PT_TF32)
+        return "a smaller float needs a rounding";
+    return NULL;
+}
+
+/* Types that rows of ptx.def do not say. */
+static bool type_fits(const struct sim_ins *i)
 {
     static const struct {
         sim_exec *fn;
@@ -121,62 +174,35 @@ const char *kl_sim_check_form(const struct sim_ins *i, const struct sim_opnd *o)
     uint32_t t = 1u << i->type;
     for (size_t k = 0; k < sizeof rule / sizeof *rule; k++)
         if (i->fn == rule[k].fn && !(rule[k].types & t))
-            return "not with this type";
-    if (i->fn == kl_sim_x_set && !((INTEGER | FLOATS | HALFS) & 1u << i->type2))
+            return false;
+    if (i->fn == kl_sim_x_set)
+        return (INTEGER | FLOATS | HALFS) & 1u << i->type2;
+    if (i->fn == kl_sim_x_st_async)
+        return (INT32 | INT64 | FLOATS) & t && kl_sim_types[i->type].size * i->vec <= 16;
+    if (i->fn == kl_sim_x_atom)
+        return atom_types(i->mode) & t;
+    return i->fn != kl_sim_x_redux || i->mode > ATOM_MAX || (B(U32) | B(S32)) & t;
+}
+
+const char *kl_sim_check_form(const struct sim_ins *i, const struct sim_opnd *o)
+{
+    const char *wrong = space_form(i);
+    if (wrong)
+        return wrong;
+    if (!type_fits(i))
         return "not with this type";
     if (i->fn == kl_sim_x_slct && !((B(S32) | B(F32)) & 1u << i->type2))
         return "the last operand is s32 or f32";
-    if ((i->fn == kl_sim_x_setp || i->fn == kl_sim_x_set)) {
-        if (!i->cmp)
-            return "no comparison";
-        bool given = o[i->nd + i->ns - 1].given;
-        if (given != (i->boolop != BOOL_NONE))
-            return given ? "a third operand needs .and, .or or .xor" : "an operand is missing";
-        uint8_t cls = kl_sim_types[i->fn == kl_sim_x_set ? i->type2 : i->type].cls;
-        if (cls != TC_FLT && i->cmp > CMP_GE + 1)
-            return "this comparison is for floats";
-    }
-    if (i->fn == kl_sim_x_ld || i->fn == kl_sim_x_st) {
-        uint32_t bytes = kl_sim_types[i->type].size * (uint32_t)i->vec;
-        if (!kl_sim_types[i->type].size)
-            return "not with this type";
-        if (bytes > 32 || (i->vec == 8 && kl_sim_types[i->type].size != 4))
-            return "the vector is too long";
-    }
-    bool far = i->fn == kl_sim_x_ld || i->fn == kl_sim_x_st || i->fn == kl_sim_x_mapa ||
-               i->fn == kl_sim_x_st_async;
-    if (i->cluster && !far)
-        return "not in the shared memory of another CTA";
-    if (!i->cluster && (i->fn == kl_sim_x_mapa || i->fn == kl_sim_x_st_async))
-        return "only in shared::cluster";
-    if (i->fn == kl_sim_x_st_async &&
-        (!((INT32 | INT64 | FLOATS) & t) || kl_sim_types[i->type].size * i->vec > 16))
-        return "not with this type";
-    if (i->fn == kl_sim_x_atom && !(atom_types(i->mode) & t))
-        return "not with this type";
-    if (i->fn == kl_sim_x_redux && i->mode <= ATOM_MAX && !((B(U32) | B(S32)) & t))
-        return "not with this type";
-    if (i->fn == kl_sim_x_cvt) {
-        uint32_t t2 = 1u << i->type2;
-        if (!(cvt_types() & t) || !((cvt_types() & ~B(TF32)) & t2))
-            return "not between these types";
-        bool df = kl_sim_types[i->type].cls == TC_FLT, sf = kl_sim_types[i->type2].cls == TC_FLT;
-        if (i->type == PT_TF32 && i->type2 != PT_F32)
-            return "not between these types";
-        if (!df && sf && !i->has_iround)
-            return "a float becomes an integer with .rni, .rzi, .rmi or .rpi";
-        if (df && !sf && !i->has_round)
-            return "an integer becomes a float with a rounding";
-        if (!df && !sf && (i->has_round || i->has_iround))
-            return "integers are not rounded";
-        if (df && sf && i->type != i->type2 && !i->has_round &&
-            kl_sim_types[i->type].size <= kl_sim_types[i->type2].size && i->type != PT_TF32)
-            return "a smaller float needs a rounding";
-    }
-    if (i->fn == kl_sim_x_cp_async) {
-        if (i->lut != 4 && i->lut != 8 && i->lut != 16)
-            return "4, 8 or 16 bytes are copied";
-    }
+    if (i->fn == kl_sim_x_setp || i->fn == kl_sim_x_set)
+        wrong = compare_form(i, o);
+    else if (i->fn == kl_sim_x_ld || i->fn == kl_sim_x_st)
+        wrong = move_form(i);
+    else if (i->fn == kl_sim_x_cvt)
+        wrong = convert_form(i);
+    if (wrong)
+        return wrong;
+    if (i->fn == kl_sim_x_cp_async && i->lut != 4 && i->lut != 8 && i->lut != 16)
+        return "4, 8 or 16 bytes are copied";
     if (i->fn == kl_sim_x_wait_group && (i->lut < 0 || i->lut > 1 << 20))
         return "a number of groups must stand here";
     for (int k = 0; k < i->nd; k++) /* only vectors of destinations may overlap; none does */

@@ -119,10 +119,58 @@ static void write_out(struct gen *g, const struct fold *r, const struct step *s,
 
 /* ---- reductions ---- */
 
+/* One step: pairs of what is left, folded into `to`.  The pairs of the tree lie densely; neighbours
+ * do if nothing is inside of the axis. */
+static void fold_pairs(struct gen *g, const struct step *s, const struct fold *r, const char **x,
+                       const char **to, const char *inner)
+{
+    bool tree_order = r->in->attr.redfn.commutative, flat = tree_order || r->inner == 1;
+    const char *i0, *at;
+    if (flat) {
+        kl_c_line(g, "const i64 count0 = pairs * %s;", inner);
+        kl_c_line(g, "KL_SIMD");
+        kl_c_open(g, "for (i64 j = 0; j < count0; j++)");
+        i0 = tree_order ? "j" : "2 * j";
+        at = "j";
+    } else {
+        kl_c_open(g, "for (i64 j = 0; j < pairs; j++)");
+        kl_c_line(g, "KL_SIMD");
+        kl_c_open(g, "for (i64 k = 0; k < %s; k++)", inner);
+        i0 = kl_printf(g->a, "2 * j * %s + k", inner);
+        at = kl_printf(g->a, "j * %s + k", inner);
+    }
+    read_side(g, r, 0, x, i0);
+    read_side(g, r, 1, x, kl_printf(g->a, "%s + %s", i0, tree_order ? "to" : inner));
+    write_out(g, r, s, to, at);
+    kl_c_close(g);
+    if (!flat)
+        kl_c_close(g);
+}
+
+/* What has no partner passes through. */
+static void pass_rest(struct gen *g, const struct fold *r, const char **x, const char **to,
+                      const char *inner)
+{
+    bool tree_order = r->in->attr.redfn.commutative;
+    if (tree_order)
+        kl_c_open(g, "if (%s != %s)", x[0], to[0]);
+    else
+        kl_c_open(g, "if (left %% 2)");
+    for (uint32_t k = 0; k < r->m; k++) {
+        if (tree_order) {
+            kl_c_line(g, "for (i64 k = pairs * %s; k < to; k++)", inner);
+            kl_c_line(g, "    %s[k] = %s[k];", to[k], x[k]);
+        } else {
+            kl_c_line(g, "for (i64 k = 0; k < %s; k++)", inner);
+            kl_c_line(g, "    %s[pairs * %s + k] = %s[2 * pairs * %s + k];", to[k], inner, x[k], inner);
+        }
+    }
+    kl_c_close(g);
+}
+
 static void reduce(struct gen *g, const struct step *s, const struct fold *r)
 {
     const kl_fn *f = g->f;
-    bool tree_order = r->in->attr.redfn.commutative;
     const char *n = kl_c_size(g, r->n), *inner = kl_c_size(g, r->inner);
     const char *x[KL_MAX_FOLD], *to[KL_MAX_FOLD];
     for (uint32_t k = 0; k < r->m; k++)
@@ -146,7 +194,7 @@ static void reduce(struct gen *g, const struct step *s, const struct fold *r)
         kl_putf(&step, ", %s = %s", x[k], to[k]);
     }
     kl_c_open(g, "for (i64 left = %s, pairs; left > 1; left -= pairs%s)", n, kl_buf_str(&step));
-    if (tree_order) {
+    if (r->in->attr.redfn.commutative) {
         kl_c_line(g, "i64 half0 = 1;");
         kl_c_line(g, "while (half0 * 2 < left)");
         kl_c_line(g, "    half0 *= 2;");
@@ -155,43 +203,8 @@ static void reduce(struct gen *g, const struct step *s, const struct fold *r)
     } else {
         kl_c_line(g, "pairs = left / 2;");
     }
-    /* the pairs of the tree lie densely; neighbours do if nothing is inside of the axis */
-    bool flat = tree_order || r->inner == 1;
-    const char *i0, *at;
-    if (flat) {
-        kl_c_line(g, "const i64 count0 = pairs * %s;", inner);
-        kl_c_line(g, "KL_SIMD");
-        kl_c_open(g, "for (i64 j = 0; j < count0; j++)");
-        i0 = tree_order ? "j" : "2 * j";
-        at = "j";
-    } else {
-        kl_c_open(g, "for (i64 j = 0; j < pairs; j++)");
-        kl_c_line(g, "KL_SIMD");
-        kl_c_open(g, "for (i64 k = 0; k < %s; k++)", inner);
-        i0 = kl_printf(g->a, "2 * j * %s + k", inner);
-        at = kl_printf(g->a, "j * %s + k", inner);
-    }
-    read_side(g, r, 0, x, i0);
-    read_side(g, r, 1, x, kl_printf(g->a, "%s + %s", i0, tree_order ? "to" : inner));
-    write_out(g, r, s, to, at);
-    kl_c_close(g);
-    if (!flat)
-        kl_c_close(g);
-    /* what has no partner passes through */
-    if (tree_order)
-        kl_c_open(g, "if (%s != %s)", x[0], to[0]);
-    else
-        kl_c_open(g, "if (left %% 2)");
-    for (uint32_t k = 0; k < r->m; k++) {
-        if (tree_order) {
-            kl_c_line(g, "for (i64 k = pairs * %s; k < to; k++)", inner);
-            kl_c_line(g, "    %s[k] = %s[k];", to[k], x[k]);
-        } else {
-            kl_c_line(g, "for (i64 k = 0; k < %s; k++)", inner);
-            kl_c_line(g, "    %s[pairs * %s + k] = %s[2 * pairs * %s + k];", to[k], inner, x[k], inner);
-        }
-    }
-    kl_c_close(g);
+    fold_pairs(g, s, r, x, to, inner);
+    pass_rest(g, r, x, to, inner);
     kl_c_close(g);
     for (uint32_t k = 0; k < r->m; k++) {
         const struct gval *o = &g->val[r->res[k].id];
