@@ -302,7 +302,7 @@ void kl_coordinates(const struct kl_access *ac, uint64_t lane, int64_t *at);
 /* Whether offsets off + [a, b)*es all lie in the memory. */
 bool kl_run_fits(const struct kl_mem *m, int64_t off, int64_t es, uint64_t a, uint64_t b);
 
-/* findings.c */
+/* findings.c, tell.c */
 /* The record of this place and code; *isnew: the caller fills in the first instance. */
 struct kl_finding *kl_found(struct kl_run *r, const struct kl_step *s, enum kl_code code,
                             uint32_t root, uint64_t lane, bool *isnew);
