@@ -48,8 +48,10 @@ typedef struct kl_arena {
     size_t total; /* bytes taken from the allocator */
 } kl_arena;
 
-void *kl_alloc_zero(kl_arena *a, size_t size); /* zeroed, 16-byte aligned; raises KILN_E_NOMEM */
-void *kl_alloc_any(kl_arena *a, size_t size);  /* the same, but not zeroed */
+void *kl_alloc_zero(kl_arena *a, size_t size) /* zeroed, 16-byte aligned; raises KILN_E_NOMEM */
+    __attribute__((returns_nonnull));
+void *kl_alloc_any(kl_arena *a, size_t size) /* the same, but not zeroed */
+    __attribute__((returns_nonnull));
 void kl_arena_free(kl_arena *a);
 char *kl_strndup(kl_arena *a, const char *s, size_t n);
 char *kl_printf(kl_arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -441,9 +441,11 @@ kl_value kl_index(kl_elab *e, const kl_node *n)
     if (table) {
         kl_value v;
         struct kl_access *at = kl_tile_subscripts(e, &table->val, n);
-        if (at && kl_table_element(e, table, at, n->span, &v))
+        if (!at)
+            return kl_bad(n->span);
+        if (kl_table_element(e, table, at, n->span, &v))
             return v;
-        v = at ? kl_table_value(e, table, n->kid[0]->span) : kl_bad(n->span);
+        v = kl_table_value(e, table, n->kid[0]->span);
         return v.kind == KL_V_TILE ? kl_tile_part(e, v, at, n->span) : kl_bad(n->span);
     }
     kl_value base = kl_expr(e, n->kid[0]);

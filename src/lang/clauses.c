@@ -107,7 +107,7 @@ kl_fn *kl_lower_clauses(kl_arena *a, const kl_module_ast *m, const kl_bound *bd,
             if (c->kind == KL_N_REQUIRES && turn == 1)
                 add(&k, cast(a, "bool", c->kid[0]));
         }
-    kl_node *out = node(a, KL_N_PARAM, k.out, 2);
+    kl_node *out = node(a, KL_N_PARAM, k.out, 4);
     out->flags = KL_NF_WRITTEN | KL_NF_USED;
     out->kid[0] = node(a, KL_N_TYPE, "i64", 0);
     out->kid[1] = node(a, KL_N_DIMS, NULL, 1);

@@ -146,22 +146,26 @@ kl_sym *kl_sym_add(kl_elab *e, int kind, const char *name, kl_span decl)
     return s;
 }
 
+/* Names are interned; those of structs are apart. */
+static kl_sym *find(kl_elab *e, const char *name, bool tag)
+{
+    kl_scope *c = e->scope;
+    do
+        for (kl_sym *s = c->head; s; s = s->next)
+            if (s->name == name && (s->kind == KL_S_STRUCT) == tag)
+                return s;
+    while ((c = c->outer) != NULL);
+    return NULL;
+}
+
 kl_sym *kl_sym_find(kl_elab *e, const char *name)
 {
-    for (kl_scope *c = e->scope; c; c = c->outer)
-        for (kl_sym *s = c->head; s; s = s->next)
-            if (s->name == name && s->kind != KL_S_STRUCT) /* interned */
-                return s;
-    return NULL;
+    return find(e, name, false);
 }
 
 kl_sym *kl_tag_find(kl_elab *e, const char *name)
 {
-    for (kl_scope *c = e->scope; c; c = c->outer)
-        for (kl_sym *s = c->head; s; s = s->next)
-            if (s->name == name && s->kind == KL_S_STRUCT)
-                return s;
-    return NULL;
+    return find(e, name, true);
 }
 
 kl_sym *kl_sym_need(kl_elab *e, const kl_node *n)

@@ -65,11 +65,12 @@ static kl_node *named(kl_parser *p, kl_span span, const char *name)
     return n;
 }
 
-/* `unsigned long int`: any order of C's words. */
-static kl_node *c_type(kl_parser *p)
+/* `unsigned long int`: any order of C's words.  kiln: the type that the first of them stands for. */
+static kl_node *c_type(kl_parser *p, const char *kiln)
 {
-    kl_span span = p->tok.span;
-    const char *kiln = kl_p_c_type(p->tok.text, NULL), *word;
+    const kl_span first = p->tok.span;
+    kl_span last = first;
+    const char *word;
     bool uns = false, multi = false, word_of_c = false;
     int lng = 0, shrt = 0, chr = 0, dbl = 0;
     kl_p_c_type(p->tok.text, &word_of_c);
@@ -90,9 +91,10 @@ static kl_node *c_type(kl_parser *p)
                    : lng  ? (uns ? "u64" : "i64")
                    : uns  ? "u32"
                           : "i32";
-        span = kl_span_join(span, p->tok.span);
+        last = p->tok.span;
         multi = true;
     }
+    kl_span span = kl_span_join(first, last);
     KL_P_FIX(kl_p_soft(p, KL_K0116, span, "`%s` is a type of C; the Kiln type is `%s`",
                        kl_p_text(p, span), kiln),
              span, "%s", kiln);
@@ -144,8 +146,9 @@ kl_node *kl_p_type(kl_parser *p)
         kl_p_next(p);
         return named(p, t.span, t.text);
     }
-    if (k == KL_NAME_NONE && kl_p_c_type(t.text, NULL))
-        return c_type(p);
+    const char *kiln = k == KL_NAME_NONE ? kl_p_c_type(t.text, NULL) : NULL;
+    if (kiln)
+        return c_type(p, kiln);
 
     /* parsing goes on: the word stands where a type must stand */
     const char *hint = kl_foreign(t.text), *near = hint ? NULL : nearest_type(t.text);

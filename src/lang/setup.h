@@ -7,9 +7,9 @@
 enum kl_pk { KL_PK_TYPE, KL_PK_CONST, KL_PK_SCALAR, KL_PK_ARRAY, KL_PK_BAD };
 enum kl_pk kl_param_kind(const kl_node *p);
 
-/* Parts of a PARAM node; NULL where there is none. */
-static inline const kl_node *kl_param_dims(const kl_node *p) { return p->nkid > 1 ? p->kid[1] : NULL; }
-static inline const kl_node *kl_param_strides(const kl_node *p) { return p->nkid > 2 ? p->kid[2] : NULL; }
+/* Parts of a PARAM node; NULL where there is none.  Only an array has extents. */
+static inline const kl_node *kl_param_dims(const kl_node *p) { return p->kid[1]; }
+static inline const kl_node *kl_param_strides(const kl_node *p) { return p->kid[2]; }
 static inline const kl_node *kl_param_default(const kl_node *p) { return p->nkid > 3 ? p->kid[3] : NULL; }
 
 #endif

@@ -73,19 +73,20 @@ static void by_shuffle(struct scan *s, struct source *from, uint32_t n)
 static void by_shared(struct scan *s, struct source *from, uint32_t n)
 {
     struct pgen *g = s->g;
-    uint32_t weight[10] = {0}, columns = 1, off[KL_MAX_FOLD], bytes = 0, which;
+    const uint32_t m = s->m;
+    uint32_t weight[10] = {0}, columns = 1, off[KL_MAX_FOLD] = {0}, bytes = 0, which;
     for (uint32_t i = 0; i < KL_LANE_BITS + g->wlog2; i++)
         if (!((s->threads | s->thread_bit) >> i & 1)) {
             weight[i] = columns; /* other threads have columns of their own */
             columns *= 2;
         }
-    for (uint32_t k = 0; k < s->m; k++) {
+    for (uint32_t k = 0; k < m; k++) {
         off[k] = bytes;
         bytes += (n * columns * kl_px_bytes(s->c[k]) + 15) & ~15u;
     }
-    opnd region = kl_px_region(g, bytes, &which), at[KL_MAX_FOLD];
+    opnd region = kl_px_region(g, bytes, &which), at[KL_MAX_FOLD] = {NULL};
     opnd column = kl_px_weigh(g, weight);
-    for (uint32_t k = 0; k < s->m; k++) {
+    for (uint32_t k = 0; k < m; k++) {
         at[k] = region;
         if (column) {
             opnd w = kl_px_once(g, CL_B32, "mul.lo.u32 $, %s, %u", column, kl_px_bytes(s->c[k]));
@@ -96,12 +97,12 @@ static void by_shared(struct scan *s, struct source *from, uint32_t n)
     opnd mine = kl_px_once(g, CL_B32, "and.b32 $, %s, %u", g->tid, s->threads | s->thread_bit);
     opnd last = kl_px_once(g, CL_P, "setp.eq.u32 $, %s, %u", mine, s->threads);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < s->m; k++)
+        for (uint32_t k = 0; k < m; k++)
             kl_px_st_shared(g, s->c[k], at[k], off[k] + i * columns * kl_px_bytes(s->c[k]), s->x[k][from[i].reg],
                             last);
     kl_px_barrier(g);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t k = 0; k < s->m; k++)
+        for (uint32_t k = 0; k < m; k++)
             from[i].v[k] = kl_px_ld_shared(g, s->c[k], at[k], off[k] + i * columns * kl_px_bytes(s->c[k]));
     kl_px_region_read(g, which);
 }
@@ -111,10 +112,11 @@ static void by_shared(struct scan *s, struct source *from, uint32_t n)
 static void level(struct scan *s)
 {
     struct pgen *g = s->g;
+    const uint32_t m = s->m;
     uint32_t n = 0, all = s->threads | s->thread_bit;
     struct source *from = kl_new_n(g->a, struct source, s->n);
     uint32_t *index = kl_new_n(g->a, uint32_t, s->n);
-    opnd *to[KL_MAX_FOLD], up = s->thread_bit ? upper(s) : NULL;
+    opnd *to = kl_new_n(g->a, opnd, m * s->n), up = s->thread_bit ? upper(s) : NULL;
     for (uint32_t i = 0; i < s->n; i++) { /* which are needed, each once */
         if (s->reg_bit && !(i & s->reg_bit))
             continue;
@@ -129,9 +131,8 @@ static void level(struct scan *s)
         by_shared(s, from, n);
     else if (all)
         by_shuffle(s, from, n);
-    for (uint32_t k = 0; k < s->m; k++) {
-        to[k] = kl_new_n(g->a, opnd, s->n);
-        memcpy(to[k], s->x[k], s->n * sizeof *to[k]);
+    for (uint32_t k = 0; k < m; k++) {
+        memcpy(&to[k * s->n], s->x[k], s->n * sizeof *to);
         for (uint32_t j = 0; j < n && !all; j++)
             from[j].v[k] = s->x[k][from[j].reg];
     }
@@ -139,14 +140,14 @@ static void level(struct scan *s)
         opnd hi[KL_MAX_FOLD], out[KL_MAX_FOLD];
         if (s->reg_bit && !(i & s->reg_bit))
             continue;
-        for (uint32_t k = 0; k < s->m; k++)
+        for (uint32_t k = 0; k < m; k++)
             hi[k] = s->x[k][i];
         kl_px_fold_block(g, s->v, from[index[i]].v, hi, out);
-        for (uint32_t k = 0; k < s->m; k++)
-            to[k][i] = up ? kl_px_choose(g, s->c[k], up, out[k], hi[k]) : out[k];
+        for (uint32_t k = 0; k < m; k++)
+            to[k * s->n + i] = up ? kl_px_choose(g, s->c[k], up, out[k], hi[k]) : out[k];
     }
-    for (uint32_t k = 0; k < s->m; k++)
-        s->x[k] = to[k];
+    for (uint32_t k = 0; k < m; k++)
+        s->x[k] = &to[k * s->n];
 }
 
 void kl_px_scan(struct pgen *g, kl_val v)

@@ -203,7 +203,7 @@ void kl_px_trace_define(struct pgen *g, opnd r, const char *text)
         return;
     v = kl_new_n(g->a, uint64_t, t->n);
     for (uint32_t i = 0; i < t->n; i++) {
-        uint64_t x[3];
+        uint64_t x[3] = {0};
         for (uint32_t j = 0; j < 3; j++) {
             x[j] = arg[j] ? arg[j][i] : k[j];
             if (sign && type < WIDE)
