@@ -129,7 +129,7 @@ static void *fill_part(void *user)
 static void fill_all(const struct fill *all)
 {
     struct fill part[FILL_MOST];
-    pthread_t thread[FILL_MOST];
+    pthread_t thread[FILL_MOST] = {0};
     bool started[FILL_MOST] = {false};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t n = all->to / FILL_PART + 1;

@@ -316,7 +316,7 @@ static void sweep(kl_cache *c, const char *keep)
         total += v[n++].size;
     }
     closedir(dir);
-    if (total > c->cap)
+    if (v && total > c->cap)
         evict(c, v, n, total, keep);
     if (v)
         c->al.fn(c->al.user, v, cap * sizeof *v, 0);

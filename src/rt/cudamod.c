@@ -135,12 +135,13 @@ static kiln_status link_ptx(kl_cuda *c, const char *ptx, size_t len, const char 
             s = refused(c, cu, ptx, name, log + LOG, e);
     }
     if (!s) {
-        *cubin = c->al.fn(c->al.user, NULL, 0, n);
-        *size = n;
-        if (*cubin)
-            memcpy(*cubin, image, n); /* the driver's copy dies with the state */
+        void *copy = image ? c->al.fn(c->al.user, NULL, 0, n) : NULL;
+        if (copy)
+            memcpy(copy, image, n); /* the driver's copy dies with the state */
         else
             s = KILN_E_NOMEM;
+        *cubin = copy;
+        *size = n;
     }
     if (state)
         c->api.LinkDestroy(state);

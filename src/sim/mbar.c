@@ -169,7 +169,7 @@ EXEC(st_async)
         for (; part; part &= part - 1) {
             uint32_t l = sim_first(part), top = (uint32_t)(bar[l] >> SIM_CTA_SHIFT);
             struct sim_cta *home = !top ? w->cta : top <= r->ncta ? &r->cta[top - 1] : NULL;
-            struct mbar *b = home == w->mem
+            struct mbar *b = home && home == w->mem
                                  ? mbar_at(home, (uint32_t)bar[l] & ((1u << SIM_CTA_SHIFT) - 1))
                                  : NULL;
             if (!b || !b->fenced) {

@@ -121,7 +121,7 @@ static bool words(struct sim_form *f, const struct word *w, uint32_t n, const bo
 
 void kl_sp_form(struct sim_form *f, const char *s, uint32_t n)
 {
-    struct word w[MAX_WORDS];
+    struct word w[MAX_WORDS] = {{0}};
     bool own[MAX_WORDS];
     memset(f, 0, sizeof *f);
     f->row = SIM_NONE;
