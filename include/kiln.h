@@ -16,6 +16,13 @@
  * errors are negative with pinned numbers.  Functions that take a kiln_diags **
  * may hand back a list of diagnostics, on success as well (warnings); *out is
  * NULL when there is none.  The caller frees it.  NULL means not wanted.
+ * KILN_E_ARG for a NULL where something must stand, KILN_E_NOMEM and KILN_E_INTERNAL may come from
+ * any of them; what else may come is said there.  On failure *out is NULL.
+ *
+ * Units and ownership.  Sizes and offsets of memory are in bytes; extents, strides and lengths of
+ * lists are numbers of elements.  What a call is given, it reads before it returns and does not
+ * keep, unless that is said.  What it hands back behind a pointer to const is borrowed: of the
+ * object it was asked of, and valid as long as that one.  A kiln_x is freed by kiln_x_free.
  *
  * What the library does, and when, is told to a function on request: kiln_context_trace.
  *
@@ -115,12 +122,12 @@ typedef struct kiln_diag {
 } kiln_diag;
 
 KILN_API size_t kiln_diags_count(const kiln_diags *d); /* NULL: 0 */
-KILN_API const kiln_diag *kiln_diags_at(const kiln_diags *d, size_t i);
+KILN_API const kiln_diag *kiln_diags_at(const kiln_diags *d, size_t i); /* NULL: no such one */
 /* All of them as text, in the form of docs/language.md section 9.  snprintf's rule:
  * returns the length needed, writes at most n bytes with a NUL.  color: 0 or 1. */
 KILN_API size_t kiln_diags_render(const kiln_diags *d, int color, char *buf, size_t n);
 KILN_API void kiln_diags_free(kiln_diags *d); /* NULL is fine */
-/* The help page of a code, or NULL if there is no such code. */
+/* The help page of a code, or NULL if there is no such code.  Lives as long as the library. */
 KILN_API const char *kiln_diag_page(const char *code);
 
 /* ---- context ---- */
@@ -202,6 +209,10 @@ enum {
  * is not read.  KILN_E_ARG: KILN_THREADS is not a number from 1 to 4096. */
 KILN_API kiln_status kiln_options_from_env(kiln_options *opt);
 
+/* opt NULL: KILN_OPTIONS_INIT.  KILN_E_ARG: an option has no meaning (K1809).  KILN_E_DEVICE: no such
+ * GPU, or its driver fails.  KILN_E_TOOLCHAIN, KILN_E_UNSUPPORTED: KILN_DEVICE_CPU without a C
+ * compiler that works, or on a processor without AVX2 and FMA; AUTO then interprets, and says so.
+ * A cache that cannot be used is no error: kiln_context_cache_problem. */
 KILN_API kiln_status kiln_context_create(const kiln_options *opt, kiln_context **out,
                                          kiln_diags **diags);
 KILN_API void kiln_context_free(kiln_context *ctx); /* after its modules and buffers; NULL is fine */
@@ -237,12 +248,14 @@ KILN_API kiln_status kiln_memory_info(kiln_context *ctx, uint64_t *left, uint64_
 
 /* Compile a source text: syntax, names, ranks, and all that does not depend on
  * constants or types still unknown.  name is used in messages, and its folder
- * as the first place for #include "file" if include_dirs is set. */
+ * as the first place for #include "file" if include_dirs is set.  length in bytes,
+ * up to 64 MiB.  KILN_E_COMPILE: diagnostics with KILN_ERROR say where and why. */
 KILN_API kiln_status kiln_compile(kiln_context *ctx, const char *name, const char *text,
                                   size_t length, kiln_module **out, kiln_diags **diags);
 KILN_API void kiln_module_free(kiln_module *mod); /* after its specialisations; NULL is fine */
 KILN_API size_t kiln_module_count(const kiln_module *mod);
-KILN_API kiln_kernel *kiln_module_at(kiln_module *mod, size_t i); /* in source order */
+/* In source order; NULL: there is no such one.  A kernel lives as long as its module. */
+KILN_API kiln_kernel *kiln_module_at(kiln_module *mod, size_t i);
 KILN_API kiln_kernel *kiln_module_kernel(kiln_module *mod, const char *name); /* NULL: absent */
 
 /* Constants that `kiln tune` found: text is a file of it (kiln-tune(5)), name what messages call it.
@@ -277,7 +290,7 @@ typedef struct kiln_param_info {
 
 KILN_API const char *kiln_kernel_name(const kiln_kernel *k);
 KILN_API size_t kiln_kernel_param_count(const kiln_kernel *k);
-KILN_API const kiln_param_info *kiln_kernel_param(const kiln_kernel *k, size_t i);
+KILN_API const kiln_param_info *kiln_kernel_param(const kiln_kernel *k, size_t i); /* NULL: none */
 
 /* ---- arguments ---- */
 
@@ -346,13 +359,17 @@ typedef struct kiln_spec_info {
 } kiln_spec_info;
 
 /* Check arguments and prepare code for them.  A later launch with arguments of
- * the same types, constants and facts reuses it.  Implied by kiln_launch. */
+ * the same types, constants and facts reuses it, after kiln_spec_free as well: the
+ * context keeps the code.  Implied by kiln_launch.  out NULL: the code is all that is
+ * wanted.  Errors as of kiln_launch, but for those of running. */
 KILN_API kiln_status kiln_specialize(kiln_kernel *k, const kiln_arg *args, size_t n,
                                      kiln_spec **out, kiln_diags **diags);
 KILN_API const kiln_spec_info *kiln_spec_get_info(const kiln_spec *s); /* borrowed */
-KILN_API void kiln_spec_free(kiln_spec *s);
+KILN_API void kiln_spec_free(kiln_spec *s); /* NULL is fine */
 
-/* Several specialisations through one run of the C compiler, or of the GPU driver's assembler. */
+/* Several specialisations through one run of the C compiler, or of the GPU driver's assembler: args[i],
+ * n[i] are for kernel k[i], all of one context; out (or NULL) has room for count.  After an error all
+ * of out are NULL. */
 KILN_API kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg *const *args,
                                           const size_t *n, size_t count, kiln_spec **out,
                                           kiln_diags **diags);
@@ -367,15 +384,23 @@ KILN_API kiln_status kiln_specialize_many(kiln_kernel *const *k, const kiln_arg 
  * nothing is allocated and nothing waited for.  It may be captured into a
  * graph (below, or by the caller's own code), the first launch as well.  A host
  * array makes the call wait for the end.  What a kernel does wrong on the device
- * is reported by a later call, as kiln_sync, with the launch. */
+ * is reported by a later call, as kiln_sync, with the launch.
+ *
+ * KILN_E_ARG: an argument does not fit.  KILN_E_COMPILE: the kernel is wrong for these types and
+ * constants.  KILN_E_UNSUPPORTED: a limit of the device.  KILN_E_TOOLCHAIN: the C compiler failed.
+ * KILN_E_BOUNDS: an assertion failed, or a check of kiln_options.checks found something.
+ * KILN_E_DEVICE: the device failed, now or earlier. */
 KILN_API kiln_status kiln_launch(kiln_kernel *k, kiln_stream *stream, const kiln_arg *args,
                                  size_t n, kiln_diags **diags);
 /* What a launch with these arguments would need: the shape of array parameter
- * `name` (ndim <= 8 entries into shape), so that the host can allocate it. */
+ * `name` (ndim <= 8 entries into shape), so that the host can allocate it.  Arrays that
+ * are not given are not missed.  dtype, ndim, shape: NULL is fine.  KILN_E_ARG: there is no
+ * such array, or the arguments do not determine its extents. */
 KILN_API kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n,
                                       const char *name, kiln_dtype *dtype, int32_t *ndim,
                                       int64_t shape[8], kiln_diags **diags);
-/* Wait for everything launched, on all streams.  Host devices: returns at once. */
+/* Wait for everything launched, on all streams.  Host devices: returns at once.  Reports what failed
+ * since: KILN_E_BOUNDS an assertion, KILN_E_DEVICE a fault, after which the context is of no more use. */
 KILN_API kiln_status kiln_sync(kiln_context *ctx, kiln_diags **diags);
 
 /* ---- buffers ---- */
@@ -386,12 +411,13 @@ KILN_API kiln_status kiln_buffer_create(kiln_context *ctx, size_t bytes, kiln_bu
 /* The same, and says why not. */
 KILN_API kiln_status kiln_buffer_alloc(kiln_context *ctx, size_t bytes, kiln_buffer **out,
                                        kiln_diags **diags);
-/* An address of the device; on the host's devices, and SIM, the host may use it. */
+/* An address of the device; on the host's devices, and SIM, the host may use it.  It stays the same. */
 KILN_API void *kiln_buffer_data(kiln_buffer *b);
 KILN_API size_t kiln_buffer_size(const kiln_buffer *b);
 KILN_API void kiln_buffer_free(kiln_buffer *b); /* NULL is fine; waits for what uses it */
 
-/* Copies.  stream NULL: done when the call returns, in order with the default stream.  With a
+/* Copies of `bytes` from `offset` on; KILN_E_ARG: beyond the buffer's end.  stream NULL: done when the
+ * call returns, in order with the default stream.  With a
  * stream: queued; host memory must then stay as it is until the stream has come there, and the
  * copy overlaps with other work only if the memory is of kiln_host_alloc. */
 KILN_API kiln_status kiln_buffer_upload(kiln_buffer *to, size_t offset, const void *from,
@@ -430,7 +456,7 @@ KILN_API kiln_status kiln_event_create(kiln_context *ctx, kiln_event **out, kiln
 KILN_API kiln_status kiln_event_record(kiln_event *e, kiln_stream *stream, kiln_diags **diags);
 KILN_API kiln_status kiln_event_wait(kiln_event *e, kiln_stream *stream, kiln_diags **diags);
 KILN_API kiln_status kiln_event_sync(kiln_event *e, kiln_diags **diags);
-/* Milliseconds between two events that have happened. */
+/* Milliseconds between two events of a context that have happened.  KILN_E_ARG: one never was recorded. */
 KILN_API kiln_status kiln_event_elapsed(kiln_event *from, kiln_event *to, double *ms,
                                         kiln_diags **diags);
 KILN_API void kiln_event_free(kiln_event *e); /* NULL is fine */

@@ -17,9 +17,11 @@
  * companion ..._workspace that tells how many bytes, and takes them as `work` (memory of the kind
  * the arrays have: of the device, if they are there; aligned to 256 bytes).
  *
- * Errors.  A status as in kiln.h; shapes and types that do not fit are reported with the names used
- * here before anything runs.  Threads.  A kiln_nn may be used from several threads; its first use
- * of a kernel compiles it once. */
+ * Errors.  A status as of kiln_launch; shapes and types that do not fit are KILN_E_ARG, reported with
+ * the names used here before anything runs.  A tensor's shape and strides are read during the call;
+ * its memory must live until the stream has come past.
+ *
+ * Threads.  A kiln_nn may be used from several threads; its first use of a kernel compiles it once. */
 #ifndef KILN_NN_H
 #define KILN_NN_H
 
@@ -31,6 +33,7 @@ extern "C" {
 
 typedef struct kiln_nn kiln_nn;
 
+/* Nothing is compiled yet.  The context must outlive it. */
 KILN_API kiln_status kiln_nn_create(kiln_context *ctx, kiln_nn **out, kiln_diags **diags);
 KILN_API void kiln_nn_free(kiln_nn *nn); /* before its context; NULL is fine */
 /* The module of a file of kernels/ ("softmax"), compiled if need be, for launches of one's own with
