@@ -104,15 +104,7 @@ static kiln_status open_gpu(struct kl_call *c, kiln_context *ctx, const char *li
             return kl_say_cuda(c, s, &e);
         const kl_cudainfo *i = kl_cuda_info(ctx->cuda);
         ctx->arch = kl_ptx_target(i->major * 10 + i->minor);
-        ctx->info = (kiln_device_info){.name = i->name,
-                                       .index = i->ordinal,
-                                       .driver = i->driver,
-                                       .clock_khz = i->clock_khz,
-                                       .memory_clock_khz = i->mem_clock_khz,
-                                       .bus_bits = i->bus_bits,
-                                       .memory_bytes = i->memory,
-                                       .l2_bytes = (uint64_t)i->l2_bytes,
-                                       .shared_bytes = (uint64_t)i->shared_optin};
+        ctx->info = kl_info_of(i, i->name, "", i->ordinal);
     } else if (ctx->opt.arch) {
         kl_ptx_parse_arch(ctx->opt.arch, &ctx->arch);
     }

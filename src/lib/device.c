@@ -34,6 +34,21 @@ static const char *arch_name(uint32_t arch)
     return "";
 }
 
+kiln_device_info kl_info_of(const kl_cudainfo *c, const char *name, const char *arch, int32_t index)
+{
+    return (kiln_device_info){.name = name,
+                              .arch = arch,
+                              .index = index,
+                              .driver = c->driver,
+                              .sms = c->sms,
+                              .clock_khz = c->clock_khz,
+                              .memory_clock_khz = c->mem_clock_khz,
+                              .bus_bits = c->bus_bits,
+                              .memory_bytes = c->memory,
+                              .l2_bytes = (uint64_t)c->l2_bytes,
+                              .shared_bytes = (uint64_t)c->shared_optin};
+}
+
 kiln_status kiln_device_at(int32_t index, kiln_device_info *out, char name[128])
 {
     kl_cudainfo info[MOST];
@@ -48,17 +63,7 @@ kiln_status kiln_device_at(int32_t index, kiln_device_info *out, char name[128])
         return KILN_E_DEVICE;
     const kl_cudainfo *c = &info[index];
     snprintf(name, 128, "%s", c->name);
-    *out = (kiln_device_info){.name = name,
-                              .arch = arch_name(kl_ptx_target(c->major * 10 + c->minor)),
-                              .index = index,
-                              .driver = c->driver,
-                              .sms = c->sms,
-                              .clock_khz = c->clock_khz,
-                              .memory_clock_khz = c->mem_clock_khz,
-                              .bus_bits = c->bus_bits,
-                              .memory_bytes = c->memory,
-                              .l2_bytes = (uint64_t)c->l2_bytes,
-                              .shared_bytes = (uint64_t)c->shared_optin};
+    *out = kl_info_of(c, name, arch_name(kl_ptx_target(c->major * 10 + c->minor)), index);
     return KILN_OK;
 }
 

@@ -420,17 +420,25 @@ struct asking {
     kiln_kernel *k;
     const kiln_arg *args;
     size_t n;
-    kl_bound bound;
+    kl_bound *bound;
 };
 
-static kiln_status bind_shapes(struct kl_call *c, void *arg)
+static kiln_status ask(struct kl_call *c, void *arg)
 {
     struct asking *q = arg;
     kiln_module *m = q->k->mod;
     return kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY,
-                   kl_num_sms(m->ctx), &q->bound, c->d)
+                   kl_num_sms(m->ctx), q->bound, c->d)
                ? KILN_OK
                : KILN_E_ARG;
+}
+
+kiln_status kl_bind_shapes(struct kl_call *c, const char *fn, kiln_kernel *k, const kiln_arg *args,
+                           size_t n, kl_bound *out)
+{
+    struct asking q = {k, args, n, out};
+    kiln_status s = kl_check_args(c, fn, k, args, n);
+    return s ? s : kl_guarded(c, &k->mod->ast->src, ask, &q);
 }
 
 kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n, const char *name,
@@ -445,18 +453,16 @@ kiln_status kiln_infer_shape(kiln_kernel *k, const kiln_arg *args, size_t n, con
     kiln_status s = kl_call_begin(&c, &k->mod->ctx->al);
     if (s)
         return s;
-    struct asking q = {k, args, n, {0}};
+    kl_bound bound = {0};
     while (name && i < k->nparam && strcmp(k->param[i].name, name) != 0)
         i++;
     if (!name || i == k->nparam || k->param[i].kind != KILN_PARAM_ARRAY)
         s = kl_say(&c, KL_K1809, KILN_E_ARG, "kiln_infer_shape: kernel `%s` has no array `%s`",
                    k->name, name ? name : "(null)");
     if (!s)
-        s = kl_check_args(&c, "kiln_infer_shape", k, args, n);
-    if (!s)
-        s = kl_guarded(&c, &k->mod->ast->src, bind_shapes, &q);
+        s = kl_bind_shapes(&c, "kiln_infer_shape", k, args, n, &bound);
     if (!s) {
-        const struct kl_boundparam *p = &q.bound.param[i];
+        const struct kl_boundparam *p = &bound.param[i];
         if (dtype)
             *dtype = (kiln_dtype)p->elem;
         if (ndim)

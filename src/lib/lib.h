@@ -339,6 +339,11 @@ kiln_status kl_mark_check(const struct kl_mark *m, const kiln_stream *st, kiln_c
 /* The stream waits: it takes part in the recording from now on. */
 void kl_mark_join(const struct kl_mark *m, kiln_stream *st);
 
+/* Bind what a launch with these arguments would have; arrays may be missing. */
+kiln_status kl_bind_shapes(struct kl_call *c, const char *fn, kiln_kernel *k, const kiln_arg *args,
+                           size_t n, kl_bound *out);
+/* What the driver says of a device, under strings that the caller keeps. */
+kiln_device_info kl_info_of(const kl_cudainfo *c, const char *name, const char *arch, int32_t index);
 /* A text of a call for its caller, freed by kl_tool_free (tool.c). */
 kiln_status kl_tool_hand_over(kiln_context *ctx, kl_buf *b, char **text);
 

@@ -174,23 +174,6 @@ kiln_status kl_tool_ops_markdown(kiln_context *ctx, char **text)
 
 /* ---- a resolved launch ---- */
 
-struct resolving {
-    kiln_kernel *k;
-    const kiln_arg *args;
-    size_t n;
-    kl_bound bound;
-};
-
-static kiln_status resolve(struct kl_call *c, void *arg)
-{
-    struct resolving *q = arg;
-    kiln_module *m = q->k->mod;
-    return kl_bind(&c->tmp, m->ast, q->k->node, q->args, q->n, KL_BIND_SHAPES_ONLY,
-                   kl_num_sms(m->ctx), &q->bound, c->d)
-               ? KILN_OK
-               : KILN_E_ARG;
-}
-
 kiln_status kl_tool_resolve(kiln_kernel *k, const kiln_arg *args, size_t n, kl_tool_param *out,
                             int64_t grid[3], kiln_diags **diags)
 {
@@ -200,12 +183,10 @@ kiln_status kl_tool_resolve(kiln_kernel *k, const kiln_arg *args, size_t n, kl_t
     kiln_status s = kl_call_begin(&c, &k->mod->ctx->al);
     if (s)
         return s;
-    struct resolving q = {k, args, n, {0}};
-    s = kl_check_args(&c, "kl_tool_resolve", k, args, n);
-    if (!s)
-        s = kl_guarded(&c, &k->mod->ast->src, resolve, &q);
+    kl_bound bound = {0};
+    s = kl_bind_shapes(&c, "kl_tool_resolve", k, args, n, &bound);
     for (size_t i = 0; !s && i < k->nparam; i++) {
-        const struct kl_boundparam *p = &q.bound.param[i];
+        const struct kl_boundparam *p = &bound.param[i];
         kl_tool_param *o = &out[i];
         *o = (kl_tool_param){
             .name = k->param[i].name, .kind = k->param[i].kind, .dtype = (kiln_dtype)p->elem};
@@ -223,7 +204,7 @@ kiln_status kl_tool_resolve(kiln_kernel *k, const kiln_arg *args, size_t n, kl_t
         }
     }
     if (!s && grid)
-        memcpy(grid, q.bound.grid, sizeof q.bound.grid);
+        memcpy(grid, bound.grid, sizeof bound.grid);
     return kl_call_end(&c, s, diags);
 }
 
@@ -324,17 +305,7 @@ int kl_tool_cuda_device(size_t i, kiln_device_info *out, char *text, size_t n)
         return count ? 0 : -1;
     const kl_cudainfo *c = &info[i];
     snprintf(text, n, "%s", c->name);
-    *out = (kiln_device_info){.name = text,
-                              .arch = "",
-                              .index = (int32_t)i,
-                              .driver = c->driver,
-                              .sms = c->sms,
-                              .clock_khz = c->clock_khz,
-                              .memory_clock_khz = c->mem_clock_khz,
-                              .bus_bits = c->bus_bits,
-                              .memory_bytes = c->memory,
-                              .l2_bytes = (uint64_t)c->l2_bytes,
-                              .shared_bytes = (uint64_t)c->shared_optin};
+    *out = kl_info_of(c, text, "", (int32_t)i);
     return 1;
 }
 

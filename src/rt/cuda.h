@@ -215,6 +215,17 @@ void kl_cuda_note(kl_cuda *c, const kl_cukernel *k, const char *label, const uin
 /* Make the context current.  What it returns is given to kl_cuda_leave; -1: e says why not. */
 int kl_cuda_enter(kl_cuda *c, kl_cudaerr *e);
 void kl_cuda_leave(kl_cuda *c, int pushed);
+/* The rest of a function: one call of the driver with the context current. */
+#define KL_CUDA_CALL(c, e, call, ...)                                                                 \
+    do {                                                                                           \
+        *(e) = (kl_cudaerr){0};                                                                    \
+        int in_ = kl_cuda_enter((c), (e));                                                         \
+        if (in_ < 0)                                                                               \
+            return KILN_E_DEVICE;                                                                  \
+        kiln_status s_ = kl_cuda_check((c), (c)->api.call(__VA_ARGS__), "cu" #call, (e));          \
+        kl_cuda_leave((c), in_);                                                                   \
+        return s_;                                                                                 \
+    } while (0)
 /* Describe result `cu` of `call`; returns the status that goes with it, KILN_OK for 0. */
 kiln_status kl_cuda_check(kl_cuda *c, int cu, const char *call, kl_cudaerr *e);
 /* Errors that a kernel left behind: the context is lost. */

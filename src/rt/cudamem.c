@@ -16,18 +16,6 @@ void kl_cuda_restore(kl_cuda *c, int mode)
         c->api.ThreadCaptureMode(&mode);
 }
 
-/* One call of the driver with the context current. */
-#define CALL(c, e, call, ...)                                                                      \
-    do {                                                                                           \
-        *(e) = (kl_cudaerr){0};                                                                    \
-        int in_ = kl_cuda_enter((c), (e));                                                         \
-        if (in_ < 0)                                                                               \
-            return KILN_E_DEVICE;                                                                  \
-        kiln_status s_ = kl_cuda_check((c), (c)->api.call(__VA_ARGS__), "cu" #call, (e));          \
-        kl_cuda_leave((c), in_);                                                                   \
-        return s_;                                                                                 \
-    } while (0)
-
 kiln_status kl_cuda_alloc(kl_cuda *c, size_t bytes, uint64_t *at, kl_cudaerr *e)
 {
     *at = 0;
@@ -122,19 +110,19 @@ void kl_cuda_host_free(kl_cuda *c, void *at)
 kiln_status kl_cuda_upload(kl_cuda *c, uint64_t to, const void *from, size_t n, void *stream,
                            kl_cudaerr *e)
 {
-    CALL(c, e, MemcpyHtoD, to, from, n, stream);
+    KL_CUDA_CALL(c, e, MemcpyHtoD, to, from, n, stream);
 }
 
 kiln_status kl_cuda_download(kl_cuda *c, void *to, uint64_t from, size_t n, void *stream,
                              kl_cudaerr *e)
 {
-    CALL(c, e, MemcpyDtoH, to, from, n, stream);
+    KL_CUDA_CALL(c, e, MemcpyDtoH, to, from, n, stream);
 }
 
 kiln_status kl_cuda_copy(kl_cuda *c, uint64_t to, uint64_t from, size_t n, void *stream,
                          kl_cudaerr *e)
 {
-    CALL(c, e, MemcpyDtoD, to, from, n, stream);
+    KL_CUDA_CALL(c, e, MemcpyDtoD, to, from, n, stream);
 }
 
 /* The driver fills 1, 2 or 4 bytes at a pitch; 8 bytes are two halves. */

@@ -182,27 +182,16 @@ bool kl_cuda_capturing(kl_cuda *c, void *stream)
 
 /* ---- streams and events ---- */
 
-#define CALL(c, e, call, ...)                                                                      \
-    do {                                                                                           \
-        *(e) = (kl_cudaerr){0};                                                                    \
-        int in_ = kl_cuda_enter((c), (e));                                                         \
-        if (in_ < 0)                                                                               \
-            return KILN_E_DEVICE;                                                                  \
-        kiln_status s_ = kl_cuda_check((c), (c)->api.call(__VA_ARGS__), "cu" #call, (e));          \
-        kl_cuda_leave((c), in_);                                                                   \
-        return s_;                                                                                 \
-    } while (0)
-
 kiln_status kl_cuda_stream_new(kl_cuda *c, void **stream, kl_cudaerr *e)
 {
     *stream = NULL;
-    CALL(c, e, StreamCreate, stream, 0); /* 0: in order with the default stream */
+    KL_CUDA_CALL(c, e, StreamCreate, stream, 0); /* 0: in order with the default stream */
 }
 
 kiln_status kl_cuda_stream_apart(kl_cuda *c, void **stream, kl_cudaerr *e)
 {
     *stream = NULL;
-    CALL(c, e, StreamCreate, stream, KL_CU_STREAM_APART);
+    KL_CUDA_CALL(c, e, StreamCreate, stream, KL_CU_STREAM_APART);
 }
 
 void kl_cuda_stream_free(kl_cuda *c, void *stream)
@@ -217,7 +206,7 @@ void kl_cuda_stream_free(kl_cuda *c, void *stream)
 kiln_status kl_cuda_event_new(kl_cuda *c, void **event, kl_cudaerr *e)
 {
     *event = NULL;
-    CALL(c, e, EventCreate, event, 0);
+    KL_CUDA_CALL(c, e, EventCreate, event, 0);
 }
 
 void kl_cuda_event_free(kl_cuda *c, void *event)
@@ -231,20 +220,20 @@ void kl_cuda_event_free(kl_cuda *c, void *event)
 
 kiln_status kl_cuda_event_record(kl_cuda *c, void *event, void *stream, kl_cudaerr *e)
 {
-    CALL(c, e, EventRecord, event, stream);
+    KL_CUDA_CALL(c, e, EventRecord, event, stream);
 }
 
 kiln_status kl_cuda_event_wait(kl_cuda *c, void *stream, void *event, kl_cudaerr *e)
 {
-    CALL(c, e, StreamWaitEvent, stream, event, 0);
+    KL_CUDA_CALL(c, e, StreamWaitEvent, stream, event, 0);
 }
 
 kiln_status kl_cuda_event_sync(kl_cuda *c, void *event, kl_cudaerr *e)
 {
-    CALL(c, e, EventSynchronize, event);
+    KL_CUDA_CALL(c, e, EventSynchronize, event);
 }
 
 kiln_status kl_cuda_event_elapsed(kl_cuda *c, void *from, void *to, float *ms, kl_cudaerr *e)
 {
-    CALL(c, e, EventElapsedTime, ms, from, to);
+    KL_CUDA_CALL(c, e, EventElapsedTime, ms, from, to);
 }

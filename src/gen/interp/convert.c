@@ -5,19 +5,7 @@
  * are vectorised. */
 #include "base/f8.h"
 #include "gen/interp/run.h"
-
-enum { STRIP = 32 };
-
-#define EACH(...)                                                                                  \
-    size_t i = 0;                                                                                  \
-    for (; i + STRIP <= n; i += STRIP)                                                             \
-        for (size_t strip = 0; strip < STRIP; strip++) {                                           \
-            const size_t j = i + strip;                                                            \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    for (size_t j = i; j < n; j++) {                                                               \
-        __VA_ARGS__                                                                                \
-    }
+#include "gen/interp/strip.h"
 
 /* ---- 16-bit floats ---- */
 

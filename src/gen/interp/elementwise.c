@@ -10,6 +10,7 @@
 #pragma GCC optimize("no-trapping-math", "no-math-errno")
 #endif
 #include "gen/interp/run.h"
+#include "gen/interp/strip.h"
 
 #include "ir/meaning.h"
 
@@ -18,8 +19,6 @@
 #else
 #define FLATTEN
 #endif
-
-enum { STRIP = 32 }; /* above the 16 rounds that compilers unroll before they vectorise */
 
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)
@@ -56,16 +55,6 @@ enum { STRIP = 32 }; /* above the 16 rounds that compilers unroll before they ve
 #define BIT_SEL NONE_HERE
 #define BIT_CVT NONE_HERE
 
-#define EACH(...)                                                                                  \
-    size_t i = 0;                                                                                  \
-    for (; i + STRIP <= n; i += STRIP)                                                             \
-        for (size_t strip = 0; strip < STRIP; strip++) {                                           \
-            const size_t j = i + strip;                                                            \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    for (size_t j = i; j < n; j++) {                                                               \
-        __VA_ARGS__                                                                                \
-    }
 /* restrict on parameters, as compilers heed it only there */
 #define HEAD(name)                                                                                 \
     TARGET FLATTEN static void CAT3(ew_##name, E, SET)(                                            \

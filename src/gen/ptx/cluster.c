@@ -30,30 +30,6 @@ void kl_px_cluster_open(struct pgen *g)
     g->opened = true;
 }
 
-opnd kl_px_weigh_rank(struct pgen *g, const uint32_t weight[KL_MAX_CTA_BITS])
-{
-    opnd sum = NULL;
-    for (uint32_t i = 0; i < g->clog2;) {
-        uint32_t run = 1, w = weight[i];
-        if (!w) {
-            i++;
-            continue;
-        }
-        while (i + run < g->clog2 && weight[i + run] == w << run)
-            run++;
-        opnd x = i ? kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", g->rank, i) : g->rank;
-        if (i + run < g->clog2)
-            x = kl_px_once(g, CL_B32, "and.b32 $, %s, %u", x, (1u << run) - 1);
-        if (w & (w - 1))
-            x = kl_px_once(g, CL_B32, "mul.lo.u32 $, %s, %u", x, w);
-        else if (w > 1)
-            x = kl_px_once(g, CL_B32, "shl.b32 $, %s, %u", x, (uint32_t)__builtin_ctz(w));
-        sum = sum ? kl_px_once(g, CL_B32, "add.u32 $, %s, %s", sum, x) : x;
-        i += run;
-    }
-    return sum;
-}
-
 /* ---- pushes ---- */
 
 opnd kl_px_push_region(struct pgen *g, uint32_t bytes, uint32_t *which)

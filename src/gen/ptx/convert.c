@@ -5,11 +5,11 @@
 
 /* ---- bits of the thread number ---- */
 
-/* Sum of weight[i] over the bits i of the thread number that are set; NULL: 0. */
-opnd kl_px_weigh(struct pgen *g, const uint32_t *weight)
+/* Sum of weight[i] over the bits i of a number of n bits that are set; NULL: 0.  Bits whose weights
+ * follow each other go together. */
+static opnd weigh(struct pgen *g, opnd number, uint32_t n, const uint32_t *weight)
 {
     opnd sum = NULL;
-    uint32_t n = KL_LANE_BITS + g->wlog2;
     for (uint32_t i = 0; i < n;) {
         uint32_t run = 1, w = weight[i];
         if (!w) {
@@ -18,7 +18,7 @@ opnd kl_px_weigh(struct pgen *g, const uint32_t *weight)
         }
         while (i + run < n && weight[i + run] == w << run)
             run++;
-        opnd x = i ? kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", g->tid, i) : g->tid;
+        opnd x = i ? kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", number, i) : number;
         if (i + run < n)
             x = kl_px_once(g, CL_B32, "and.b32 $, %s, %u", x, (1u << run) - 1);
         if (w & (w - 1))
@@ -29,6 +29,16 @@ opnd kl_px_weigh(struct pgen *g, const uint32_t *weight)
         i += run;
     }
     return sum;
+}
+
+opnd kl_px_weigh(struct pgen *g, const uint32_t *weight)
+{
+    return weigh(g, g->tid, KL_LANE_BITS + g->wlog2, weight);
+}
+
+opnd kl_px_weigh_rank(struct pgen *g, const uint32_t weight[KL_MAX_CTA_BITS])
+{
+    return weigh(g, g->rank, g->clog2, weight);
 }
 
 /* p: the parity of the thread number under a mask. */
