@@ -199,22 +199,11 @@ static inline uint64_t gb_plain(enum kl_elem e, const char *p)
 
 /* ---- running ---- */
 
-typedef void gb_entry(const uint64_t *p, const int64_t *grid, int64_t begin, int64_t end,
-                      char *scratch);
-
-/* Run function k on random memory; scalars in the order of the parameters.  split: in two
- * parts of the programs.  true: same bits. */
-static inline bool gb_run(struct gb *x, uint32_t k, const int64_t grid[3], const uint64_t *scalar,
-                          bool wild)
+/* The memory of each array: random, twice the same.  slot: what the interpreter takes, of the first;
+ * p: what the other takes. */
+static inline void gb_memory(struct gb *x, const kl_fn *f, const uint64_t *scalar, bool wild,
+                             struct kl_slot *slot, char *mem[2][GB_PARAMS], uint64_t *p)
 {
-    const struct gb_fn *fn = &x->fn.v[k];
-    const kl_fn *f = fn->f;
-    struct kl_slot slot[GB_PARAMS] = {{0}};
-    char *mem[2][GB_PARAMS] = {{NULL}};
-    uint64_t p[GB_PARAMS + 256] = {0};
-    int64_t g4[4] = {grid[0], grid[1], grid[2], 7};
-    bool same = true;
-    assert_true(f->nparam <= GB_PARAMS && fn->ci.nextra <= 256);
     for (uint32_t i = 0, s = 0; i < f->nparam; i++) {
         const struct kl_param *q = &f->param[i];
         enum kl_elem e = (enum kl_elem)q->elem;
@@ -237,6 +226,89 @@ static inline bool gb_run(struct gb *x, uint32_t k, const int64_t grid[3], const
         slot[i].hi = mem[0][i] + (size_t)GB_ELEMS * size;
         p[i] = (uint64_t)(uintptr_t)(mem[1][i] + (size_t)GB_BASE * size);
     }
+}
+
+/* Is the memory the same?  It is freed.  who: the other beside the interpreter. */
+static inline bool gb_same(const kl_fn *f, const char *path, const char *who, char *mem[2][GB_PARAMS])
+{
+    bool same = true;
+    for (uint32_t i = 0; i < f->nparam; i++) {
+        enum kl_elem e = (enum kl_elem)f->param[i].elem;
+        uint32_t size = kl_elems[e].bytes, bad = 0;
+        for (uint32_t n = 0; mem[0][i] && n < GB_ELEMS; n++) {
+            const char *a = mem[0][i] + (size_t)n * size, *b = mem[1][i] + (size_t)n * size;
+            if (memcmp(a, b, size) == 0 || gb_plain(e, a) == gb_plain(e, b))
+                continue;
+            if (bad++ == 0) {
+                uint64_t u = 0, w = 0;
+                memcpy(&u, a, size);
+                memcpy(&w, b, size);
+                print_error("%s: %s[%d]: interpreter %llx, %s %llx\n", path, f->param[i].name,
+                            (int)n - GB_BASE, (unsigned long long)u, who, (unsigned long long)w);
+            }
+        }
+        if (bad > 1)
+            print_error("    and %u more elements\n", bad - 1);
+        same &= bad == 0;
+        free(mem[0][i]);
+        free(mem[1][i]);
+    }
+    return same;
+}
+
+/* Grid and scalars, in the order of the parameters, of a line `; run grid=G0[,G1[,G2]] NAME=VALUE ...`. */
+static inline void gb_launch(const kl_fn *f, const char *s, const char *end, int64_t grid[3],
+                             uint64_t scalar[GB_PARAMS])
+{
+    grid[0] = grid[1] = grid[2] = 1;
+    memset(scalar, 0, GB_PARAMS * sizeof *scalar);
+    for (const char *eq = s; (eq = strchr(eq, '=')) != NULL && eq < end; eq++) {
+        const char *name = eq;
+        while (name[-1] != ' ')
+            name--;
+        char *rest;
+        long long v = strtoll(eq + 1, &rest, 0);
+        size_t n = (size_t)(eq - name), at = 0;
+        if (n == 4 && !memcmp(name, "grid", 4)) {
+            grid[0] = v;
+            for (int i = 1; i < 3 && *rest == ','; i++)
+                grid[i] = strtoll(rest + 1, &rest, 0);
+            continue;
+        }
+        bool found = false;
+        for (uint32_t i = 0; i < f->nparam; i++) {
+            if (f->param[i].use != KL_P_SCALAR)
+                continue;
+            if (strlen(f->param[i].name) == n && !memcmp(f->param[i].name, name, n)) {
+                enum kl_elem e = (enum kl_elem)f->param[i].elem;
+                scalar[at] = kl_is_float(e)
+                                 ? kl_convert(e, KL_f64, kl_f64_bits(strtod(eq + 1, NULL)))
+                                 : (uint64_t)v;
+                found = true;
+            }
+            at++;
+        }
+        assert_true(found);
+    }
+}
+
+typedef void gb_entry(const uint64_t *p, const int64_t *grid, int64_t begin, int64_t end,
+                      char *scratch);
+
+/* Run function k on random memory; scalars in the order of the parameters.  split: in two
+ * parts of the programs.  true: same bits. */
+static inline bool gb_run(struct gb *x, uint32_t k, const int64_t grid[3], const uint64_t *scalar,
+                          bool wild)
+{
+    const struct gb_fn *fn = &x->fn.v[k];
+    const kl_fn *f = fn->f;
+    struct kl_slot slot[GB_PARAMS] = {{0}};
+    char *mem[2][GB_PARAMS] = {{NULL}};
+    uint64_t p[GB_PARAMS + 256] = {0};
+    int64_t g4[4] = {grid[0], grid[1], grid[2], 7};
+    bool same = true;
+    assert_true(f->nparam <= GB_PARAMS && fn->ci.nextra <= 256);
+    gb_memory(x, f, scalar, wild, slot, mem, p);
     for (uint32_t i = 0; i < fn->ci.nextra; i++)
         p[f->nparam + i] = (uint64_t)fn->ci.extra[i];
     kl_launch l = {.slot = slot, .grid = {grid[0], grid[1], grid[2]}, .num_sms = 7};
@@ -258,28 +330,7 @@ static inline bool gb_run(struct gb *x, uint32_t k, const int64_t grid[3], const
         same = false;
     }
     free(room);
-    for (uint32_t i = 0; i < f->nparam; i++) {
-        enum kl_elem e = (enum kl_elem)f->param[i].elem;
-        uint32_t size = kl_elems[e].bytes, bad = 0;
-        for (uint32_t n = 0; mem[0][i] && n < GB_ELEMS; n++) {
-            const char *a = mem[0][i] + (size_t)n * size, *b = mem[1][i] + (size_t)n * size;
-            if (memcmp(a, b, size) == 0 || gb_plain(e, a) == gb_plain(e, b))
-                continue;
-            if (bad++ == 0) {
-                uint64_t u = 0, w = 0;
-                memcpy(&u, a, size);
-                memcpy(&w, b, size);
-                print_error("%s: %s[%d]: interpreter %llx, C %llx\n", fn->path, f->param[i].name,
-                            (int)n - GB_BASE, (unsigned long long)u, (unsigned long long)w);
-            }
-        }
-        if (bad > 1)
-            print_error("    and %u more elements\n", bad - 1);
-        same &= bad == 0;
-        free(mem[0][i]);
-        free(mem[1][i]);
-    }
-    return same;
+    return gb_same(f, fn->path, "C", mem) && same;
 }
 
 #endif

@@ -84,37 +84,10 @@ static unsigned launch_all(struct gb *x, uint32_t k, const char *text)
     unsigned bad = 0;
     const kl_fn *f = x->fn.v[k].f;
     for (const char *s = text; (s = strstr(s, "; run ")) != NULL; s++) {
-        int64_t grid[3] = {1, 1, 1};
-        uint64_t scalar[GB_PARAMS] = {0};
+        int64_t grid[3];
+        uint64_t scalar[GB_PARAMS];
         const char *end = strchr(s, '\n');
-        for (const char *eq = s; (eq = strchr(eq, '=')) != NULL && eq < end; eq++) {
-            const char *name = eq;
-            while (name[-1] != ' ')
-                name--;
-            char *rest;
-            long long v = strtoll(eq + 1, &rest, 0);
-            size_t n = (size_t)(eq - name), at = 0;
-            if (n == 4 && !memcmp(name, "grid", 4)) {
-                grid[0] = v;
-                for (int i = 1; i < 3 && *rest == ','; i++)
-                    grid[i] = strtoll(rest + 1, &rest, 0);
-                continue;
-            }
-            bool found = false;
-            for (uint32_t i = 0; i < f->nparam; i++) {
-                if (f->param[i].use != KL_P_SCALAR)
-                    continue;
-                if (strlen(f->param[i].name) == n && !memcmp(f->param[i].name, name, n)) {
-                    enum kl_elem e = (enum kl_elem)f->param[i].elem;
-                    scalar[at] = kl_is_float(e)
-                                     ? kl_convert(e, KL_f64, kl_f64_bits(strtod(eq + 1, NULL)))
-                                     : (uint64_t)v;
-                    found = true;
-                }
-                at++;
-            }
-            assert_true(found);
-        }
+        gb_launch(f, s, end, grid, scalar);
         for (int wild = 0; wild < 4; wild++)
             if (!gb_run(x, k, grid, scalar, wild & 1)) {
                 print_error("    in %.*s, %s data\n", (int)(end - s), s,

@@ -136,29 +136,11 @@ static bool run_one(struct gb *x, struct code *c, bool v16, const int64_t grid[3
     kl_sim_buffer buf[GB_PARAMS];
     uint32_t nbuf = 0;
     assert_true(f->nparam <= GB_PARAMS);
-    for (uint32_t i = 0, s = 0; i < f->nparam; i++) {
-        const struct kl_param *q = &f->param[i];
-        enum kl_elem e = (enum kl_elem)q->elem;
-        if (q->use != KL_P_ARRAY) {
-            slot[i].bits = p[i] = kl_canon(e, scalar[s++]);
-            continue;
-        }
-        uint32_t size = kl_elems[e].bytes;
-        for (int j = 0; j < 2; j++)
-            mem[j][i] = malloc((size_t)GB_ELEMS * size);
-        for (uint32_t n = 0; n < GB_ELEMS; n++) {
-            uint64_t b = gb_element(x, e, wild);
-            if (e == KL_bool && wild && b)
-                b = gb_rand(x) % 255 + 1;
-            memcpy(mem[0][i] + (size_t)n * size, &b, size);
-        }
-        memcpy(mem[1][i], mem[0][i], (size_t)GB_ELEMS * size);
-        slot[i].base = mem[0][i] + (size_t)GB_BASE * size;
-        slot[i].lo = mem[0][i];
-        slot[i].hi = mem[0][i] + (size_t)GB_ELEMS * size;
-        p[i] = (uint64_t)(uintptr_t)(mem[1][i] + (size_t)GB_BASE * size);
-        buf[nbuf++] = (kl_sim_buffer){mem[1][i], (size_t)GB_ELEMS * size, q->written};
-    }
+    gb_memory(x, f, scalar, wild, slot, mem, p);
+    for (uint32_t i = 0; i < f->nparam; i++)
+        if (mem[1][i])
+            buf[nbuf++] = (kl_sim_buffer){mem[1][i], (size_t)GB_ELEMS * kl_elems[f->param[i].elem].bytes,
+                                          f->param[i].written};
     int64_t total = grid[0] * grid[1] * grid[2];
     for (int i = 0; i < 3; i++)
         p[f->nparam + (uint32_t)i] = (uint64_t)grid[i];
@@ -183,29 +165,7 @@ static bool run_one(struct gb *x, struct code *c, bool v16, const int64_t grid[3
         show(x);
         same = false;
     }
-    for (uint32_t i = 0; i < f->nparam; i++) {
-        enum kl_elem e = (enum kl_elem)f->param[i].elem;
-        uint32_t size = kl_elems[e].bytes, bad = 0;
-        for (uint32_t n = 0; mem[0][i] && n < GB_ELEMS; n++) {
-            const char *a = mem[0][i] + (size_t)n * size, *b = mem[1][i] + (size_t)n * size;
-            if (memcmp(a, b, size) == 0 || gb_plain(e, a) == gb_plain(e, b))
-                continue;
-            if (bad++ == 0) {
-                uint64_t u = 0, w = 0;
-                memcpy(&u, a, size);
-                memcpy(&w, b, size);
-                print_error("%s%s: %s[%d]: interpreter %llx, PTX %llx\n", c->path,
-                            v16 ? " (v16)" : "", f->param[i].name, (int)n - GB_BASE,
-                            (unsigned long long)u, (unsigned long long)w);
-            }
-        }
-        if (bad > 1)
-            print_error("    and %u more elements\n", bad - 1);
-        same &= bad == 0;
-        free(mem[0][i]);
-        free(mem[1][i]);
-    }
-    return same;
+    return gb_same(f, c->path, v16 ? "PTX (v16)" : "PTX", mem) && same;
 }
 
 /* The launches of a file; how many failed. */
@@ -214,38 +174,11 @@ static unsigned launch_all(struct gb *x, struct code *c, const char *text)
     unsigned bad = 0;
     const kl_fn *f = c->f;
     for (const char *s = text; (s = strstr(s, "; run ")) != NULL; s++) {
-        int64_t grid[3] = {1, 1, 1};
-        uint64_t scalar[GB_PARAMS] = {0};
+        int64_t grid[3];
+        uint64_t scalar[GB_PARAMS];
         const char *end = strchr(s, '\n');
         bool v16 = memmem(s, (size_t)(end - s), " v16", 4) != NULL;
-        for (const char *eq = s; (eq = strchr(eq, '=')) != NULL && eq < end; eq++) {
-            const char *name = eq;
-            while (name[-1] != ' ')
-                name--;
-            char *rest;
-            long long v = strtoll(eq + 1, &rest, 0);
-            size_t n = (size_t)(eq - name), at = 0;
-            if (n == 4 && !memcmp(name, "grid", 4)) {
-                grid[0] = v;
-                for (int i = 1; i < 3 && *rest == ','; i++)
-                    grid[i] = strtoll(rest + 1, &rest, 0);
-                continue;
-            }
-            bool found = false;
-            for (uint32_t i = 0; i < f->nparam; i++) {
-                if (f->param[i].use != KL_P_SCALAR)
-                    continue;
-                if (strlen(f->param[i].name) == n && !memcmp(f->param[i].name, name, n)) {
-                    enum kl_elem e = (enum kl_elem)f->param[i].elem;
-                    scalar[at] = kl_is_float(e)
-                                     ? kl_convert(e, KL_f64, kl_f64_bits(strtod(eq + 1, NULL)))
-                                     : (uint64_t)v;
-                    found = true;
-                }
-                at++;
-            }
-            assert_true(found);
-        }
+        gb_launch(f, s, end, grid, scalar);
         for (int k = 0; k <= v16; k++) {
             if (!compile(x, c, k)) {
                 print_error("%s: the executor does not take the PTX\n", c->path);
