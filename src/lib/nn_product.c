@@ -249,7 +249,7 @@ static void conv_common(struct nn *c, const kiln_tensor *x, const kiln_tensor *w
     kl_nn_int(c, "groups", groups);
     kl_nn_tensor(c, "bias", p->bias, 1);
     activation(c, conv_act, p->act);
-    if (c->st || groups < 0 || !x || !w)
+    if (c->st || groups < 1 || !x || !w)
         return;
     kl_nn_prefer(c, "BO", kl_nn_min(32, kl_nn_pow2(kl_nn_max(1, w->shape[0] / groups))));
     kl_nn_prefer(c, "BC", kl_nn_min(16, kl_nn_pow2(kl_nn_max(1, w->shape[1]))));

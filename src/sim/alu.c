@@ -60,18 +60,7 @@ BOTH(HALF1, ex2, exp2(x))
 BOTH(HALF1, tanh, tanh(x))
 
 /* ---- one function a row ---- */
-#define P1(id, opt, kind, D, A, expr)                                                              \
-    static void p_##id(struct sim_warp *w, const struct sim_ins *i, uint32_t mask)                 \
-    {                                                                                              \
-        const lane_##A *pa = (const lane_##A *)(const void *)sim_ptr(w, &i->op[1]);                \
-        D r[LANES];                                                                                \
-        EACH_LANE                                                                                  \
-        {                                                                                          \
-            const A a = pa[l];                                                                     \
-            r[l] = (D)(expr);                                                                      \
-        }                                                                                          \
-        sim_put_##D(sim_ptr(w, &i->op[0]), r, mask);                                               \
-    }
+#define P1(id, opt, kind, D, A, expr) EACH_RESULT(p_##id, D, A, expr)
 #define P2(id, opt, kind, D, A, B, expr)                                                           \
     static void p_##id(struct sim_warp *w, const struct sim_ins *i, uint32_t mask)                 \
     {                                                                                              \

@@ -201,18 +201,7 @@ static u32 truncu(f32 a)
     X(S32, S64, -1, u32, u64, a) X(U32, S64, -1, u32, u64, a) X(U64, S32, -1, s64, s32, a)         \
     X(S64, U32, -1, u64, u32, a) X(U32, U16, -1, u32, u16, a) X(S32, S16, -1, s32, s16, a)         \
     X(U16, U32, -1, u16, u32, a) X(S16, S32, -1, u16, u32, a) X(S32, U16, -1, u32, u16, a)
-#define X(to, from, mode, D, A, expr)                                                              \
-    static void cvt_##to##_##from(struct sim_warp *w, const struct sim_ins *i, uint32_t mask)      \
-    {                                                                                              \
-        const lane_##A *pa = (const lane_##A *)(const void *)sim_ptr(w, &i->op[1]);                \
-        D r[LANES];                                                                                \
-        EACH_LANE                                                                                  \
-        {                                                                                          \
-            const A a = pa[l];                                                                     \
-            r[l] = (D)(expr);                                                                      \
-        }                                                                                          \
-        sim_put_##D(sim_ptr(w, &i->op[0]), r, mask);                                               \
-    }
+#define X(to, from, mode, D, A, expr) EACH_RESULT(cvt_##to##_##from, D, A, expr)
 PAIRS(X)
 #undef X
 static const struct { uint8_t to, from; int mode; sim_exec *fn; } pairs[] = {

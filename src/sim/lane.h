@@ -118,4 +118,18 @@ static inline void sim_setp(struct sim_warp *w, const struct sim_opnd *o, uint32
     w->pred[o->off] = (w->pred[o->off] & ~m) | (v & m);
 }
 
+/* A function that gives each lane expr of its a, of type A, as type D. */
+#define EACH_RESULT(name, D, A, expr)                                                              \
+    static void name(struct sim_warp *w, const struct sim_ins *i, uint32_t mask)                   \
+    {                                                                                              \
+        const lane_##A *pa = (const lane_##A *)(const void *)sim_ptr(w, &i->op[1]);                \
+        D r[LANES];                                                                                \
+        EACH_LANE                                                                                  \
+        {                                                                                          \
+            const A a = pa[l];                                                                     \
+            r[l] = (D)(expr);                                                                      \
+        }                                                                                          \
+        sim_put_##D(sim_ptr(w, &i->op[0]), r, mask);                                               \
+    }
+
 #endif
