@@ -172,7 +172,7 @@ static void reduce(struct gen *g, const struct step *s, const struct fold *r)
 {
     const kl_fn *f = g->f;
     const char *n = kl_c_size(g, r->n), *inner = kl_c_size(g, r->inner);
-    const char *x[KL_MAX_FOLD], *to[KL_MAX_FOLD];
+    const char *x[KL_MAX_FOLD] = {NULL}, *to[KL_MAX_FOLD] = {NULL};
     for (uint32_t k = 0; k < r->m; k++)
         if (g->val[r->res[k].id].one) {
             g->val[r->res[k].id].text = kl_c_temp(g, "s");
@@ -352,7 +352,7 @@ static void levels(struct gen *g, const struct step *s, const struct fold *r, co
 
 static void scan(struct gen *g, const struct step *s, const struct fold *r)
 {
-    const char *x[KL_MAX_FOLD];
+    const char *x[KL_MAX_FOLD] = {NULL};
     kl_c_comment(g, r->in->loc);
     if (r->outer > 1)
         kl_c_open(g, "for (i32 i = 0; i < %s; i++)", kl_c_size(g, r->outer));

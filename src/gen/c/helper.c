@@ -130,7 +130,7 @@ static void turn(struct gen *g, const struct step *s)
     kl_val a = kl_arg(f, s->v, 0);
     const struct kl_type *from = kl_type_of(f, a), *to = kl_type_of(f, s->v);
     static const char *const iv[] = {"i", "j", "k", "l"};
-    uint64_t sp[KL_MAX_RANK], dp[KL_MAX_RANK], src = 1, dst = 1;
+    uint64_t sp[KL_MAX_RANK] = {0}, dp[KL_MAX_RANK] = {0}, src = 1, dst = 1;
     uint32_t row = 0, col = 0, depth = 0, last = 0;
     for (uint32_t d = to->rank; d-- > 0; src *= from->dim[d], dst *= to->dim[d]) {
         sp[d] = src;
