@@ -140,8 +140,7 @@ static void help(const struct kl_run *r, const struct kl_finding *g, const struc
     bool outside = g->code == KL_K1201 || g->code == KL_K1202;
     if (g->code == KL_K1401) {
         kl_note(e, param_loc(r->f, g->root), "%s came into the launch without a value", t->name);
-        kl_note(e, none, "help: declare it with one, as in `%s[n] = 0`, or give one: %s='zeros(...)'",
-                t->name, t->name);
+        kl_note(e, none, "%s", kl_no_value_help(r->a, t->name));
     }
     if (t->atomic && outside)
         kl_note(e, none, "nothing happens there; if that is meant, write a mask");
@@ -166,6 +165,7 @@ static void tell(struct kl_run *r, const struct kl_finding *g, kl_diags *d)
     case KL_K1601:
     case KL_K1607: kl_tell_arith(r, g, d); return;
     case KL_K1701: kl_tell_loop(r, g, d); return;
+    case KL_K2702: kl_tell_padding(r, g, d); return;
     default: break;
     }
     struct telling t = words_of(r, g);
