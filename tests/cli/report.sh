@@ -94,4 +94,4 @@ sums() { awk '
     /→ [0-9]/ { at = $0; sub(/.*→ /, "", at); sum += at + 0 }
     END { end(); print n " accesses, " hot " with conflicts" }' "$1"; }
 r conflict.kiln x=256x256:f32 --no-swizzle -o w.html && sums w.html
-r "$SRC/kernels/attention.kiln:attention" q=1x1x128x64:bf16 k=1x1x128x64:bf16 v=1x1x128x64:bf16 -o w.html && sums w.html
+r "$SRC/kernels/attention.kiln:attention" q=1x1x128x64:bf16 k=1x1x128x64:bf16 v=1x1x128x64:bf16 --no-tune -o w.html && sums w.html
