@@ -29,7 +29,7 @@ LDLIBS      := -ldl -lpthread -lm
 Q := $(if $(V),,@)
 
 LIBSRC := $(sort $(wildcard src/base/*.c src/ir/*.c src/lang/*.c src/opt/*.c src/layout/*.c src/gen/*/*.c src/sim/*.c src/model/*.c src/rt/*.c src/lib/*.c))
-CLISRC := $(sort $(wildcard src/cli/*.c))
+CLISRC := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 obj     = $(patsubst %.c,$(O)/%.o,$(1))
 SO     := libkiln.so
 
@@ -71,9 +71,9 @@ $(O)/gen/texts.c: tools/ctext.awk $(TEXTS)
 	@mkdir -p $(@D)
 	$(Q)awk -f tools/ctext.awk $(TEXTS) > $@
 # The style of the page of kiln report
-$(O)/gen/report_css.c: tools/cssarray.awk src/cli/report.css
+$(O)/gen/report_css.c: tools/cssarray.awk src/cli/report/report.css
 	@mkdir -p $(@D)
-	$(Q)awk -f tools/cssarray.awk src/cli/report.css > $@
+	$(Q)awk -f tools/cssarray.awk src/cli/report/report.css > $@
 $(O)/gen/embedded.o $(O)/gen/tuned.o $(O)/gen/texts.o $(O)/gen/report_css.o: %.o: %.c
 	$(Q)$(CC) $(KL_CPPFLAGS) $(KL_CFLAGS) -MMD -MP -c -o $@ $<
 

@@ -1,7 +1,7 @@
-# cssarray.awk - src/cli/report.css as a table of strings, without comments and indentation.
+# cssarray.awk - src/cli/report/report.css as a table of strings, without comments and indentation.
 BEGIN {
     print "/* made by tools/cssarray.awk */"
-    print "#include \"cli/report.h\"\n"
+    print "#include \"cli/report/report.h\"\n"
     print "const char *const kl_report_css[] = {"
 }
 /^\/\*/ { comment = 1 }

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/compare.h"
 #include "cli/output.h"
-#include "cli/trace.h"
+#include "cli/trace/trace.h"
 #include "tool.h"
 
 /* One kernel of the command line. */

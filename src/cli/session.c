@@ -1,6 +1,6 @@
 /* session.c - a context with the options of the command line, and a compiled source. */
 #define _GNU_SOURCE
-#include "cli/trace.h"
+#include "cli/trace/trace.h"
 #include "tool.h"
 
 #include <ctype.h>

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/bench.h"
-#include "cli/peer.h"
+#include "cli/bench/bench.h"
+#include "cli/bench/peer.h"
 
 /* ---- a device whose time the test decides ---- */
 

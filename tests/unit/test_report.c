@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report.h"
+#include "cli/report/report.h"
 
 #define EVIL      "<img src=x onerror=alert(1)>"
 #define EVIL_JSON "<img src=x onerror=alert(1)></script><!-- \\\"'&\\u202e"

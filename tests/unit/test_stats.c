@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/stats.h"
+#include "cli/bench/stats.h"
 
 #define NEAR(a, b, tol) assert_true(fabs((a) - (b)) <= (tol))
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/trace.h"
+#include "cli/trace/trace.h"
 
 /* ---- what makes a time line a right one ---- */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/tunefile.h"
-#include "cli/halving.h"
+#include "cli/tune/halving.h"
 #include "lang/tuned.h"
 
 /* ---- halving ---- */
