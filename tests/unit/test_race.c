@@ -344,7 +344,7 @@ static void rows(void **state)
                 kl_race_program(&q[k], p);
             for (uint32_t i = 0; i < STEPS; i++) {
                 uint32_t at = tidy ? p * 64 - below(2) * (p > 0) * below(4) : below(ROW - 100);
-                uint32_t len = 1 + below(tidy ? 60 : 100), site = below(SITES), lane = below(9);
+                uint32_t len = 1 + below(tidy ? 44 : 100), site = below(SITES), lane = below(9);
                 enum kl_touch touch = below(8) ? (enum kl_touch)below(2) : KL_TOUCH_ATOMIC;
                 bool back = !below(8);
                 char *from = row_memory + 4 * (back ? at + len - 1 : at);
