@@ -39,7 +39,7 @@ say scale x=67108864
 row "$KILN" scale_4 scale x=67108864
 row "$KILN" scale_16 scale x=67108864 B=512
 row "$KILN" scale_32 scale x=67108864 B=1024
-echo "== K2101: shifted sections; one element a lane"
+echo "== no K2101: shifted sections, of which a block asks for sectors again; two elements a lane, and one, are slower"
 say stencil x=8192x8192
 row "$KILN" stencil_16x64 stencil x=8192x8192
 row "$KILN" stencil_4x64_warps_8 stencil x=8192x8192 BH=4 -D warps=8

@@ -296,6 +296,6 @@ int main(int argc, char **argv)
     printf("loaded: %.0f GB/s at most; nine tenths of it take %.1f KiB under way on each multiprocessor, "
            "and a load then %.0f ns\n",
            most, enough.under_way / 1024, enough.ns);
-    printf("gpu.def: latency %.0f, l2_read %.0f\n", enough.ns, l2.gbs);
+    printf("gpu.def: latency %.0f, unloaded %.0f, l2_read %.0f\n", enough.ns, idle.ns, l2.gbs);
     return 0;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # latency.sh [OUT] - latency of memory and of the L2 cache, unloaded and loaded, and what must be under
-# way: the columns `latency` and `l2_read` of src/model/gpu.def.  Twice, since the first run finds clocks
-# low.  OUT (default: bench-gpu) receives latency.txt.  Environment: O (build folder), DEVICE.
+# way: the columns `latency`, `unloaded` and `l2_read` of src/model/gpu.def.  Twice, since the first run
+# finds clocks low.  OUT (default: bench-gpu) receives latency.txt.  Environment: O (build folder), DEVICE.
 set -u
 OUT=${1:-bench-gpu}
 O=${O:-build}

@@ -186,6 +186,7 @@ def explain_one(words, registers=os.environ.get("REGISTERS", "driver")):
         return {"error": p.stderr.strip().splitlines()[0] if p.stderr.strip() else "explain failed"}
     k = json.loads(p.stdout)["kernels"][0]
     k.pop("ladder", None)  # much text that nobody compares
+    k["model"]["loads_apart"] = sum(a["apart"] for a in k["model"]["accesses"] if a["kind"] == "load")
     for name in ("lines", "accesses", "shared"):
         k["model"].pop(name, None)
     return k
@@ -541,7 +542,7 @@ def text_of(v):
 NOT_KNOWN = "**not known**"
 
 NOTES = """
-Registers are those of the driver; ncu sees the launch. *Theoretical* and *ideal* wavefronts are counted by
+Registers: ncu sees the launch. *Theoretical* and *ideal* wavefronts are counted by
 ncu from the addresses, the others by the hardware. *Limit by shared memory*: ncu divides what the driver made
 shared memory for this launch (`launch__shared_mem_config_size`, 8 to 228 KiB), while occupancy follows from
 what it can make; the row puts the model's bytes of a block into ncu's figure. ncu prints waves with two
@@ -608,10 +609,33 @@ def page_counters(out):
             cells = "; ".join(("" if alone else w + " ") + f"{in_short(w, a)} / {in_short(w, b)}" for w, a, b, _ in v)
             more = max((d[3] for d in v), key=len)
             print(f"| {label} | {cells} |" + (f" {more} |" if mores else ""))
+    page_l1(rows)
     if lost:
         print("\nNot compared:\n")
         for x in lost:
             print("- " + x)
+
+
+def page_l1(rows):
+    """Sectors that pass the L1 cache, where a block asks for some more than once."""
+    seen = []
+    for _, label, k, r in rows:
+        asked, apart = total(k, "global_load"), k["model"].get("loads_apart")
+        l2 = r.get("lts__t_sectors_op_read.sum")
+        if apart and asked and l2:
+            seen.append((label, asked, apart, l2))
+    once = sorted(l2 / apart for _, asked, apart, l2 in seen if asked <= 1.01 * apart)
+    often = sorted((s for s in seen if s[1] >= 1.2 * s[2]), key=lambda s: s[2] / s[1])
+    if not once or not often:
+        return
+    each = once[len(once) // 2]
+    near = sum(abs(x - each) <= 0.01 * each for x in once)
+    print(f"\n## What the L1 cache keeps\n\nOf {len(once)} launches whose blocks ask for no sector twice in one execution of a load, the median reads\n"
+          f"{each:.3f} sectors from the L2 cache for each; {near} are within 1 % of that. Fewer are read where loads share\n"
+          f"sectors among each other. Below: launches whose blocks ask for some again; L2 reads are divided by {each:.3f}.\n\n"
+          "| launch | sectors asked for | apart (model) | read (ncu) |\n|---|---|---|---|")
+    for label, asked, apart, l2 in often:
+        print(f"| {label} | {asked} | {apart} | {l2 / each:.0f} |")
 
 
 def table(out):
@@ -633,7 +657,7 @@ def advice(stages, code):
         for n in k.get("notes", []):
             if n["code"] == code:
                 texts = [x["text"] for x in n["notes"]]
-                m = next((m for m in (re.search(r"expected gain: up to (\d+)% of (.*)", x) for x in texts) if m), None)
+                m = next((m for m in (re.search(r"expected gain: (?:up to|about) (\d+)% of (.*)", x) for x in texts) if m), None)
                 h = next((x[6:] for x in texts if x.startswith("help: ")), "")
                 return (int(m.group(1)) if m else None, m.group(2) if m else "", h)
     return None, "", ""
@@ -654,7 +678,7 @@ def time_predicted(stages, code, remedy):
         for n in k.get("notes", []):
             for x in n["notes"] if n["code"] == code else []:
                 m = re.match(r"of the kernel's time: (?:about )?(\d+)%(?: to (\d+)%)?", x["text"]) or \
-                    (code == "K2302" and re.match(r"expected gain: up to (\d+)%()", x["text"]))
+                    (code == "K2302" and re.match(r"expected gain: (?:up to|about) (\d+)%()", x["text"]))
                 if m:
                     found = True
                     least, most = least + int(m.group(1)), most + int(m.group(2) or m.group(1))
@@ -698,13 +722,14 @@ def page_bad(out):
     counted = counters(out) if os.path.exists(f"{out}/ncu.csv") else {}
     print("\n## Eight slow kernels and what the advice is worth\n\n"
           "Cold times by events, medians; each remedy does what the note says and nothing else. *Predicted*: the\n"
-          "note's gain, an upper bound for one resource. *Measured*: how much less of that resource the remedy\n"
+          "note's gain, of one resource an upper bound. *Measured*: how much less of that resource the remedy\n"
           "takes (ncu; for time, events), of the whole kernel where the note speaks of an access or of some\n"
           "instructions; of `divergence` also of those that its loop takes, by the same kernel without it. How many\n"
           "lanes wait there is data, which the model does not have: 97 % is the worst case. *Time, model*: what\n"
           "the note says of the kernel's time, from full overlap of memory, caches and instructions to none; the\n"
           "notes of several places are added. It is left to compare with *time saved*. The first remedy of `tail` is\n"
-          "the one that its note names, the other one is smaller programs alone, which end together.\n")
+          "the one that its note names, the other one is smaller programs alone, which end together.\n" +
+          ("" if counted else "Counters were not taken in this run, so of resources nothing was measured.\n"))
     print("| kernel | note | advice | predicted | measured | slow ms | remedy ms | time, model | time saved |\n"
           "|---|---|---|---|---|---|---|---|---|")
     for name, code, of, remedy in BAD:
@@ -734,17 +759,26 @@ def page_bad(out):
               f"{took[0]} | {took[1]} | {says} | {ratio} |")
 
 
+def registers_from(out):
+    """Where the model had the registers from: "the driver", "ptxas"."""
+    said = json.load(open(f"{out}/explain.json"))
+    names = {k["registers"]["from"] for stages in said.values() for k in stages if k.get("registers")}
+    return " and ".join(sorted({"driver": "the driver"}.get(n, n) for n in names if n)) or "nowhere"
+
+
 def report(out):
     machine = open(f"{out}/machine.txt").read().strip() if os.path.exists(f"{out}/machine.txt") else "?"
     commit = os.environ.get("COMMIT", "")
     print("# `kiln explain` beside Nsight Compute: " + (machine.splitlines() or ["?"])[0] +
           (f", commit {commit}" if commit else ""))
-    print("\nMade by `bench/gpu/ncu.sh`, in one run: `kiln explain --gpu H200` with registers from the driver, and\n"
-          "the counters of `ncu --clock-control none --cache-control all` around the same launches\n"
+    counted = os.path.exists(f"{out}/ncu.csv")
+    print(f"\nMade by `bench/gpu/ncu.sh`: `kiln explain --gpu H200` with registers from {registers_from(out)}, " +
+          ("and\nthe counters of `ncu --clock-control none --cache-control all` around the same launches\n"
+           if counted else "and\ntimes of the same launches, without the counters of ncu\n") +
           "(`bench/gpu/ncu_cases.txt`).  Sectors and wavefronts of the model are what warps ask for; DRAM bytes are\n"
           "set beside the different bytes that a launch reads and writes. `ncu.py table` prints all the numbers.")
     page_bad(out)
-    if os.path.exists(f"{out}/ncu.csv"):
+    if counted:
         page_counters(out)
 
 

@@ -5,9 +5,6 @@
 
 static const kl_span nowhere = {0, 0};
 
-/* The latency of a load from memory that has little to do, as a part of that under load. */
-static const double UNLOADED = 0.6;
-
 /* What loads of tiles ask for in one program, each once, whatever loops do. */
 uint64_t kl_explain_under_way(const kl_fn *f)
 {
@@ -80,6 +77,21 @@ static bool goes_round(const kl_explained *e)
     return e->model && once > 0 && (double)e->model->gload.bytes >= 4 * once;
 }
 
+/* What loads have under way carries all bytes, at best at the latency of memory that has nothing else to
+ * do, and at worst at that of memory that is busy. */
+static void between(const kl_explained *e, struct kl_diag *g, double now)
+{
+    const kl_chip *c = e->chip;
+    double rate = kl_memory_rate(c), best = now * c->sms / kl_unloaded(c), worst = now * c->sms / kl_latency(c);
+    double least = best < rate ? 1 - best / rate : 0, most = 1 - worst / rate;
+    if (most > least)
+        kl_note(g, nowhere,
+                "of the kernel's time: %.0f%% to %.0f%% (model): %.0f GB/s, if a load takes %.0f ns as without "
+                "load (%s), %.0f if %.0f; memory has %.0f",
+                100 * least, 100 * most, best, kl_unloaded(c), c->unloaded > 0 ? "measured" : "assumed", worst,
+                kl_latency(c), rate);
+}
+
 static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
 {
     char need[32], have[32], one[32];
@@ -97,8 +109,10 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
     if (part)
         fit = (double)e->ctas / e->chip->sms;
     double now = (double)e->under_way * fit;
-    /* with many warps, only what is too little even for the latency of memory that is not busy */
-    if (now >= want * (few || part ? 1 : UNLOADED))
+    /* with many warps, only what is too little even for the latency of memory that is not busy; else
+     * what is too little for nine tenths of the bandwidth */
+    double calm = kl_unloaded(e->chip) / kl_latency(e->chip);
+    if (now >= want * (few || part ? 0.9 : calm))
         return;
     struct kl_diag *g =
         part  ? kl_diag(d, KL_K2301, at,
@@ -114,7 +128,8 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
             "%.3g block%s a multiprocessor, loads of %s each: %s under way; %s needs %s (%.0f GB/s x %.0f "
             "ns / %u, the latency is %s)",
             fit, fit == 1 ? "" : "s", kl_explain_bytes((double)e->under_way, one),
-            kl_explain_bytes(now, have), e->chip->name, kl_explain_bytes(want, need), e->chip->memory,
+            kl_explain_bytes(now, have), e->chip->name, kl_explain_bytes(want, need),
+            kl_memory_rate(e->chip),
             kl_latency(e->chip), e->chip->sms, e->chip->latency > 0 ? "measured" : "assumed");
     for (int i = 0; i < KL_NLIMIT; i++) {
         if (!(e->occ.limiter & 1u << i) || part || !few)
@@ -133,24 +148,40 @@ static void occupancy(const kl_explained *e, kl_span at, kl_diags *d)
                         "much under way%s",
             counted(want / now, one), small ? "; more warps alone load no more" : "");
     gain(g, 1 - now / want, "the time");
+    between(e, g, now);
 }
 
-/* Where memory is the bound: what so few blocks can ask of it.  No launch is faster than one load. */
+/* What is expected, neither the most nor the least. */
+static void about(struct kl_diag *g, double share)
+{
+    kl_note(g, nowhere, "expected gain: about %.0f%% of the time", 100 * share);
+}
+
+/* Where memory is the bound: what so few blocks can ask of it, and what more of them would save.  No
+ * launch is faster than one load. */
 static void few_under_way(const kl_explained *e, struct kl_diag *g)
 {
     char one[32];
-    double rate = kl_memory_rate(e->chip), wait = kl_latency(e->chip) * 1e-3;
-    double now = (double)e->ctas * (double)e->under_way / kl_latency(e->chip);
-    if (rate <= 0 || now <= 0 || now >= rate || e->bytes <= 0 || !e->memory_bound)
+    double rate = kl_memory_rate(e->chip), wait = kl_unloaded(e->chip);
+    double now = (double)e->ctas * (double)e->under_way / wait;
+    double idle = 1 - (double)e->ctas / e->chip->sms;
+    if (rate <= 0 || now <= 0 || now >= rate || e->bytes <= 0 || !e->memory_bound) {
+        e->memory_bound ? gain(g, idle, "the time") : about(g, idle);
         return;
+    }
     double took = kl_floor_us(e->bytes, now), best = kl_floor_us(e->bytes, rate);
-    best = best > wait ? best : wait;
-    if (best < took)
+    best = best > wait * 1e-3 ? best : wait * 1e-3;
+    if (best < 0.99 * took)
+        about(g, 1 - best / took);
+    else
+        kl_note(g, nowhere, "expected gain: next to none; so little is loaded that it takes as long as one load, "
+                            "%.0f ns (%s)", wait, e->chip->unloaded > 0 ? "measured" : "assumed");
+    if (best < 0.99 * took)
         kl_note(g, nowhere,
                 "of the kernel's time: about %.0f%% (model): loads of %s under way in each block carry "
-                "%.3g GB/s at %.0f ns (%s), and memory %.0f: %.3g us, then %.3g",
+                "%.3g GB/s at %.0f ns (without load, %s), and memory %.0f: %.3g us, then %.3g",
                 100 * (1 - best / took), kl_explain_bytes((double)e->under_way, one), now,
-                kl_latency(e->chip), e->chip->latency > 0 ? "measured" : "assumed", rate, took, best);
+                wait, e->chip->unloaded > 0 ? "measured" : "assumed", rate, took, best);
 }
 
 static void grid(const kl_explained *e, kl_span at, kl_diags *d)
@@ -166,7 +197,6 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
                     e->chip->sms - (uint32_t)e->ctas);
         kl_note(g, nowhere, "help: smaller tiles make more programs; a long loop can be split over "
                             "programs, whose parts a second kernel joins");
-        gain(g, 1 - (double)e->ctas / e->chip->sms, "the time");
         few_under_way(e, g);
         return;
     }
@@ -194,7 +224,7 @@ static void grid(const kl_explained *e, kl_span at, kl_diags *d)
         gain(g, 1 - w->efficiency, "the time");
         return;
     }
-    gain(g, e->tail.gain, "the time");
+    about(g, e->tail.gain);
     if (e->tail.last_us > 0)
         kl_note(g, nowhere,
                 "memory is the bound (model): blocks of the last wave have it for themselves, but too few "
@@ -250,8 +280,19 @@ static void spills(const kl_explained *e, kl_span at, kl_diags *d)
     kl_note(g, nowhere, "%s", kl_times_text(g->a, &now, &e->times));
 }
 
-/* Atomics that find one element follow each other.  How many find it is counted where the indices are
- * known; where they are not, the elements of the array share them at best. */
+/* Atomics in a clock on an H200, as bench/results/advice-h200-2026-11-30.md has them: those of one line of
+ * 128 bytes alone, those of each line where there are more, and those of all. */
+static const double ONE_LINE = 0.69, EACH_LINE = 0.25, ALL_LINES = 46;
+enum { LINE = 128, COPIES = 64 };
+
+static double atomics_a_clock(double lines)
+{
+    double n = EACH_LINE * lines;
+    return n < ONE_LINE ? ONE_LINE : n > ALL_LINES ? ALL_LINES : n;
+}
+
+/* Atomics that find one line follow each other.  How many lines there are is counted where the indices
+ * are known; where they are not, it is those of the array at best. */
 static void meet(const kl_explained *e, kl_diags *d)
 {
     double clock = e->chip ? e->chip->clock : 0, bandwidth = e->bandwidth;
@@ -264,25 +305,30 @@ static void meet(const kl_explained *e, kl_diags *d)
             if (e->model->array.v[k].param == a->param)
                 w = &e->model->array.v[k];
         const struct kl_type *t = kl_access_tile(e->in->f, a->at);
-        double lanes = (double)a->t.lanes, bytes = w ? (double)w->unique_written : 0;
-        bool known = a->unknown == 0 && lanes > 0;
-        if (!known)
-            lanes = (double)a->runs * (double)kl_numel(t), bytes = w ? (double)w->whole : 0;
-        double each = bytes > 0 ? lanes * kl_elems[a->elem].bytes / bytes : 0;
-        double us = each / clock, floor = kl_floor_us(e->bytes, bandwidth);
-        if (us <= floor || us < 1) /* less than it takes to launch */
+        bool known = a->unknown == 0 && a->t.lanes > 0;
+        double n = known ? (double)a->t.lanes : (double)a->runs * (double)kl_numel(t);
+        double bytes = !w ? 0 : known ? (double)w->unique_written : (double)w->whole;
+        if (bytes <= 0)
             continue;
-        char n[32];
-        struct kl_diag *g = kl_diag(d, KL_K2104, a->loc,
-                                    "atomics that meet: %s%s of them for each element of `%s`%s",
-                                    known ? "" : "up to ", counted(each, n), a->name,
+        double lines = known ? (double)w->lines : (double)((w->whole + LINE - 1) / LINE);
+        double floor = kl_floor_us(e->bytes, bandwidth);
+        double us = n / atomics_a_clock(lines) / clock, then = n / atomics_a_clock(COPIES * lines) / clock;
+        then = then > floor ? then : floor;
+        if (us <= floor || us < 1 || then > 0.8 * us) /* less than a launch takes; or copies bring little */
+            continue;
+        char each[32], in[32];
+        struct kl_diag *g = kl_diag(d, KL_K2104, a->loc, "atomics that meet: %s%s of them for each element of `%s`%s",
+                                    known ? "" : "up to ", counted(n * kl_elems[a->elem].bytes / bytes, each), a->name,
                                     known ? " that is changed" : ", the indices being data");
-        kl_note(g, nowhere, "one element takes one in a clock (assumed): %.3g us of %.0f MHz, where memory "
-                            "needs %.3g us", us, clock, floor);
-        kl_note(g, nowhere, "help: let programs add to copies, as %s[program_id(0) %% 64][...], which a second "
+        kl_note(g, nowhere, "%s line%s of 128 bytes take%s %.3g in a clock (as measured on an H200: %.2f each, one "
+                            "alone %.2f, all %.0f at most): %.4g us of %.0f MHz, where memory needs %.3g us",
+                counted(lines, in), lines == 1 ? "" : "s", lines == 1 ? "s" : "", atomics_a_clock(lines), EACH_LINE,
+                ONE_LINE, ALL_LINES, us, clock, floor);
+        kl_note(g, nowhere, "help: let programs add to copies, as %s[program_id(0) %% %d][...], which a second "
                             "kernel joins; where few elements are changed, fold in the program first: "
-                            "sum(x == k)", a->name);
-        gain(g, 1 - floor / us, "the time");
+                            "sum(x == k)", a->name, COPIES);
+        kl_note(g, nowhere, "expected gain: about %.0f%% of the time by %d copies: %.4g us, then %.3g (model)",
+                100 * (1 - then / us), COPIES, us, then);
     }
 }
 

@@ -3,14 +3,55 @@
 
 enum { MOST_SEEN = 1 << 14 }; /* sections of one access whose cost is kept */
 
-static void request(struct mcost *c, const uint64_t *addr, uint32_t active, uint32_t width)
+/* Different sectors of the requests of one block: a table of those seen. */
+struct apart {
+    uint64_t *seen; /* sector + 1; 0: free */
+    uint32_t size, n; /* size: a power of two, twice what may come; 0: not asked for */
+};
+
+static struct apart apart_for(struct mrun *r, uint64_t requests)
+{
+    struct apart s = {.size = 128};
+    while (s.size < requests * 32 * 2 * 2)
+        s.size *= 2;
+    if (s.size > r->room) {
+        r->sectors = kl_new_n(r->a, uint64_t, s.size);
+        r->room = s.size;
+    }
+    s.seen = r->sectors;
+    memset(s.seen, 0, s.size * sizeof *s.seen);
+    return s;
+}
+
+static void apart_add(struct apart *s, uint64_t sector)
+{
+    uint32_t i = (uint32_t)((sector * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (s->size - 1);
+    while (s->seen[i] && s->seen[i] != sector + 1)
+        i = (i + 1) & (s->size - 1);
+    s->n += !s->seen[i];
+    s->seen[i] = sector + 1;
+}
+
+static void request(struct mcost *c, struct apart *s, const uint64_t *addr, uint32_t active, uint32_t width)
 {
     if (!active)
         return;
     kl_count k = kl_sectors(addr, active, width);
     uint32_t lanes = (uint32_t)__builtin_popcount(active);
-    kl_model_sum(&c->t, &(kl_model_traffic){1, lanes, (uint64_t)lanes * width, k.units, k.ideal});
+    kl_model_sum(&c->t, &(kl_model_traffic){1, lanes, (uint64_t)lanes * width, k.units, k.ideal,
+                                            s->size ? 0 : k.units});
+    for (uint32_t m = s->size ? active : 0; m; m &= m - 1) {
+        uint64_t at = addr[__builtin_ctz(m)];
+        apart_add(s, at / 32);
+        apart_add(s, (at + width - 1) / 32);
+    }
     c->worst = k.units > c->worst ? (uint32_t)k.units : c->worst;
+}
+
+/* What loads fetch stays in the L1 cache of the multiprocessor; stores and atomics pass it. */
+static bool is_load(const struct mrun *r, const struct maccess *a)
+{
+    return r->m->access.v[a->out].dir == KL_MODEL_LOAD;
 }
 
 /* One element, which all threads access, or one of them. */
@@ -24,9 +65,13 @@ static void scalar(struct mrun *r, const struct maccess *a, const struct msectio
     uint64_t addr[32];
     for (uint32_t i = 0; i < 32; i++)
         addr[i] = base + (uint64_t)off * es;
-    uint32_t n = a->rec->once ? 1 : r->tr->warps * r->tr->ctas;
-    for (uint32_t i = 0; i < n; i++)
-        request(c, addr, a->rec->once ? 1 : UINT32_MAX, es);
+    uint32_t ctas = a->rec->once ? 1 : r->tr->ctas, warps = a->rec->once ? 1 : r->tr->warps;
+    for (uint32_t k = 0; k < ctas; k++) {
+        struct apart seen = is_load(r, a) ? apart_for(r, 1) : (struct apart){0};
+        for (uint32_t i = 0; i < warps; i++)
+            request(c, &seen, addr, a->rec->once ? 1 : UINT32_MAX, es);
+        c->t.apart += seen.n;
+    }
 }
 
 /* A tile under its layout. */
@@ -40,7 +85,9 @@ static void tile(struct mrun *r, const struct maccess *a, const struct msection 
     uint32_t lane[32], each = 1u << a->rec->vec, width = es << a->rec->vec;
     for (uint32_t i = 0; i < 32; i++)
         lane[i] = kl_layout_at(l, kl_place(0, i, 0, 0));
-    for (uint32_t cta = 0; cta < r->tr->ctas; cta++)
+    uint64_t requests = (uint64_t)r->tr->warps * (kl_layout_nreg(l) / each + 1);
+    for (uint32_t cta = 0; cta < r->tr->ctas; cta++) {
+        struct apart seen = is_load(r, a) ? apart_for(r, requests) : (struct apart){0};
         for (uint32_t warp = 0; warp < r->tr->warps; warp++)
             for (uint32_t reg = 0; reg < kl_layout_nreg(l); reg += each) {
                 uint64_t addr[32];
@@ -61,8 +108,10 @@ static void tile(struct mrun *r, const struct maccess *a, const struct msection 
                     active |= (uint32_t)in << i;
                     addr[i] = base + (uint64_t)off * es;
                 }
-                request(c, addr, active, width);
+                request(c, &seen, addr, active, width);
             }
+        c->t.apart += seen.n;
+    }
 }
 
 /* Sections that begin at the same place of a sector, with the same parts inside, cost the same. */

@@ -7,10 +7,10 @@
 
 static const kl_chip chips[] = {
 #define GPU(name_, cc_, sms_, clock_, memory_, l2_, t16_, t32_, t8_, copy_, read_, latency_,        \
-            l2_read_, source_, by)                                                                 \
+            unloaded_, l2_read_, source_, by)                                                      \
     {.name = name_, .cc = cc_, .sms = sms_, .clock = clock_, .memory = memory_, .l2 = l2_,         \
      .t16 = t16_, .t32 = t32_, .t8 = t8_, .copy = copy_, .read = read_, .latency = latency_,       \
-     .l2_read = l2_read_, .source = source_, .measured = by, .label = "datasheet"},
+     .unloaded = unloaded_, .l2_read = l2_read_, .source = source_, .measured = by, .label = "datasheet"},
 #include "model/gpu.def"
 };
 
@@ -58,6 +58,7 @@ static const struct key {
     {"t32", offsetof(kl_chip, t32), 0, 1e6},     {"t8", offsetof(kl_chip, t8), 0, 1e6},
     {"copy", offsetof(kl_chip, copy), 0, 1e6},   {"read", offsetof(kl_chip, read), 0, 1e6},
     {"latency", offsetof(kl_chip, latency), 1, 1e5},
+    {"unloaded", offsetof(kl_chip, unloaded), 1, 1e5},
     {"l2_read", offsetof(kl_chip, l2_read), 1e-3, 1e6},
 };
 
@@ -116,7 +117,7 @@ static bool set(const char *key, char *value, kl_chip *out, char why[KL_CHIP_WHY
         }
     return wrong(why,
                  "there is no key `%.40s`; there are name, cc, sms, clock, memory, l2, t16, t32, t8, "
-                 "copy, read, latency, l2_read and source",
+                 "copy, read, latency, unloaded, l2_read and source",
                  key);
 }
 
@@ -147,7 +148,7 @@ bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY])
         if (nseen < 32)
             seen[nseen++] = p;
     }
-    if (out->copy > 0 || out->read > 0 || out->latency > 0 || out->l2_read > 0)
+    if (out->copy > 0 || out->read > 0 || out->latency > 0 || out->unloaded > 0 || out->l2_read > 0)
         out->measured = out->source;
     return out->cc ? out->sms || wrong(why, "sms is missing") : wrong(why, "cc is missing");
 }
@@ -199,9 +200,19 @@ double kl_latency(const kl_chip *c)
     return c->latency > 0 ? c->latency : KL_LATENCY_NS;
 }
 
+double kl_unloaded(const kl_chip *c)
+{
+    return c->unloaded > 0 ? c->unloaded : KL_UNLOADED * kl_latency(c);
+}
+
+double kl_memory_rate(const kl_chip *c)
+{
+    return c->copy > 0 ? c->copy : c->memory;
+}
+
 double kl_bytes_under_way(const kl_chip *c)
 {
-    return c->sms ? c->memory * kl_latency(c) / c->sms : 0;
+    return c->sms ? kl_memory_rate(c) * kl_latency(c) / c->sms : 0;
 }
 
 double kl_l2_rate(const kl_chip *c)

@@ -13,6 +13,7 @@ typedef struct kl_chip {
     double t16, t32, t8; /* tensor units, TFLOP/s */
     double copy, read;   /* GB/s, measured */
     double latency;      /* ns under load, measured; 0: assumed */
+    double unloaded;     /* ns without, measured; 0: a part of the other one is assumed */
     double l2_read;      /* GB/s from the L2 cache, measured */
     const char *label;   /* of the figures: "datasheet", "given", "driver" */
 } kl_chip;
@@ -22,7 +23,7 @@ bool kl_chip_find(const char *name, kl_chip *out); /* in small letters, too */
 /* The first row of a capability. */
 bool kl_chip_of_cc(uint32_t cc, kl_chip *out);
 /* A description: lines `key = value`, # comments.  Keys: name, cc (9.0), sms, clock, memory, l2, t16,
- * t32, t8, copy, read, latency, l2_read, source, in the units above; cc and sms must be there.  The text
+ * t32, t8, copy, read, latency, unloaded, l2_read, source, in the units above; cc and sms must be there.  The text
  * is cut up, and strings lie in it.  false: why says what is wrong, with the number of the line. */
 enum { KL_CHIP_WHY = 200 };
 bool kl_chip_parse(char *text, kl_chip *out, char why[KL_CHIP_WHY]);
@@ -51,12 +52,18 @@ typedef struct kl_roof {
 bool kl_roof_of(double flop, double bytes, double bandwidth, double peak, kl_roof *out);
 double kl_floor_us(double bytes, double gbs);
 
-/* Nanoseconds of a load from memory that is busy: measured, or this one, which is assumed.  With it
- * an H200 needs 28 KiB under way on each SM and a B200 40; NVIDIA names "more than 32" for Hopper and
- * "more than 40" for Blackwell (GTC 2025, CUDA techniques to maximize memory bandwidth). */
+/* Nanoseconds of a load from memory that is busy: measured, or this one, which is assumed.  With it a
+ * B200 needs 40 KiB under way on each SM, and an H200 33 with the measured one; NVIDIA names "more than
+ * 32" for Hopper and "more than 40" for Blackwell (GTC 2025, CUDA techniques to maximize memory
+ * bandwidth). */
 enum { KL_LATENCY_NS = 800 };
 double kl_latency(const kl_chip *c);
-/* Bytes that an SM must have under way for memory to be busy: bandwidth x latency / SMs. */
+/* The same of memory that has nothing else to do; not measured: this part of the other one. */
+#define KL_UNLOADED 0.6
+double kl_unloaded(const kl_chip *c);
+/* GB/s of memory: of the measured copy, or else the datasheet's. */
+double kl_memory_rate(const kl_chip *c);
+/* Bytes that an SM must have under way for memory to be busy: that rate x latency / SMs. */
 double kl_bytes_under_way(const kl_chip *c);
 
 /* GB/s from the L2 cache to the SMs: measured, or else 64 bytes a clock for each SM, which is what

@@ -13,6 +13,7 @@ void kl_model_sum(kl_model_traffic *to, const kl_model_traffic *t)
     to->bytes += t->bytes;
     to->units += t->units;
     to->ideal += t->ideal;
+    to->apart += t->apart;
 }
 
 uint64_t kl_model_scale(const struct mrun *r, uint64_t n, uint64_t k)
@@ -33,7 +34,7 @@ kl_model_traffic kl_model_scaled(const struct mrun *r, const kl_model_traffic t[
     return (kl_model_traffic){
         kl_model_scale(r, t[0].requests, t[1].requests), kl_model_scale(r, t[0].lanes, t[1].lanes),
         kl_model_scale(r, t[0].bytes, t[1].bytes), kl_model_scale(r, t[0].units, t[1].units),
-        kl_model_scale(r, t[0].ideal, t[1].ideal)};
+        kl_model_scale(r, t[0].ideal, t[1].ideal), kl_model_scale(r, t[0].apart, t[1].apart)};
 }
 
 kiln_place kl_model_place(const struct mrun *r, kl_span loc)
@@ -140,7 +141,7 @@ static void end_tables(struct mrun *r)
         const kl_ptx_table *t = &r->tr->table.v[i];
         uint64_t n = kl_model_times(r, t->at);
         const kl_model_traffic all = {n * t->requests, n * t->lanes, n * t->bytes, n * t->units,
-                                      n * t->ideal};
+                                      n * t->ideal,    n * t->units};
         kl_model_line *l = kl_model_line_of(r, t->file, t->line);
         l->exact &= !r->maybe[t->at.id] && !r->unsure_runs[0][t->at.id] &&
                     !r->unsure_runs[1][t->at.id];
@@ -181,6 +182,28 @@ static uint64_t unique(const struct mrun *r, const struct mtouch *t, uint32_t wr
     return n < asked ? n : asked;
 }
 
+static bool has_atomics(const kl_model *m, uint32_t param)
+{
+    for (uint32_t i = 0; i < m->access.n; i++)
+        if (m->access.v[i].dir == KL_MODEL_ATOMIC && m->access.v[i].param == param)
+            return true;
+    return false;
+}
+
+/* Different lines of 128 bytes in which something was written. */
+static uint64_t lines_written(const struct mtouch *t, uint64_t base, uint32_t es)
+{
+    uint64_t n = 0, last = UINT64_MAX;
+    for (uint64_t w = 0; t->bit[1] && w < (t->span >> t->log2) / 64 + 1; w++)
+        for (uint64_t m = t->bit[1][w]; m; m &= m - 1) {
+            uint64_t i = ((w * 64 + (uint64_t)__builtin_ctzll(m)) << t->log2) + (uint64_t)t->low;
+            uint64_t first = (base + i * es) / 128, end = (base + (i + (UINT64_C(1) << t->log2)) * es - 1) / 128;
+            n += end - first + (first != last);
+            last = end;
+        }
+    return n;
+}
+
 static void end_arrays(struct mrun *r)
 {
     kl_model *m = r->m;
@@ -197,6 +220,8 @@ static void end_arrays(struct mrun *r)
         a.written = kl_model_scale(r, t->asked[1][0], t->asked[1][1]);
         a.unique_read = unique(r, t, 0, es, a.whole, a.read);
         a.unique_written = unique(r, t, 1, es, a.whole, a.written);
+        if (has_atomics(m, i))
+            a.lines = lines_written(t, p->base, es);
         a.exact = m->counted == m->programs && !m->cut && !t->unknown[0] && !t->unknown[1] && !t->coarse[0] &&
                   !t->coarse[1];
         a.reuse = a.unique_read ? (double)a.read / (double)a.unique_read : 0;

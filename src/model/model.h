@@ -52,6 +52,8 @@ typedef struct kl_model_traffic {
     uint64_t bytes;    /* asked for by active lanes */
     uint64_t units;    /* sectors of 32 bytes; wavefronts */
     uint64_t ideal;    /* units that the bytes need at least */
+    uint64_t apart;    /* loads of arrays: different sectors of each execution by a block, which are
+                        * what passes its L1 cache if that has the rest; others: as units */
 } kl_model_traffic;
 
 enum kl_model_dir { KL_MODEL_LOAD, KL_MODEL_STORE, KL_MODEL_ATOMIC };
@@ -133,6 +135,8 @@ typedef struct kl_model_array {
     uint64_t whole;        /* bytes of all elements inside the extents */
     uint64_t read, written; /* bytes asked for: loads (and atomics), stores (and atomics) */
     uint64_t unique_read, unique_written; /* different bytes of these */
+    uint64_t lines;        /* where there are atomics: different lines of 128 bytes that are written;
+                            * of a sample, those that it wrote */
     bool exact;            /* of the four */
     double reuse;          /* read / unique_read; 0: not read */
 } kl_model_array;

@@ -25,7 +25,7 @@ struct noter {
     const kl_note_opts *o; /* NULL: none */
     kl_map said; /* (rule, place) -> index of what was said */
     KL_VEC(struct said) list;
-    uint64_t sectors;
+    uint64_t sectors, apart; /* of all accesses: as warps ask for them; as they pass the L1 cache */
     bool loops;  /* the kernel has some */
 };
 
@@ -79,10 +79,10 @@ static void sectors_gain(struct noter *n, struct kl_diag *g, const kl_model_acce
     for (uint32_t i = 0; i < n->m->access.n; i++) {
         const kl_model_access *a = &n->m->access.v[i];
         if (a == of || (a->loc.beg == of->loc.beg && !(n->o && n->o->all)))
-            less += a->t.units > a->t.ideal ? (double)(a->t.units - a->t.ideal) : 0;
+            less += a->t.apart > a->t.ideal ? (double)(a->t.apart - a->t.ideal) : 0;
     }
-    if (n->sectors)
-        time_gain(n, g, KL_BUSY_L2, less / (double)n->sectors);
+    if (n->apart)
+        time_gain(n, g, KL_BUSY_L2, less / (double)n->apart);
 }
 
 /* "5", "4.5" */
@@ -218,9 +218,7 @@ static void remedy(const struct noter *n, const kl_model_access *a, struct kl_di
     const struct kl_type *t = kl_access_tile(n->f, a->at);
     int64_t step = step_along_last(n, a);
     if (kl_access_indices(n->f, a->at) && computed_indices(n, a))
-        kl_note(g, nowhere, "help: write a section instead, x[first:count:step], where one says the same; "
-                            "else give a thread one element, as a tile of 256 and warps(8) do: lanes then "
-                            "move what is next to each other");
+        kl_note(g, nowhere, "help: write a section instead, x[first:count:step], where one says the same");
     else if (kl_access_indices(n->f, a->at) && a->dir == KL_MODEL_ATOMIC)
         kl_note(g, nowhere, "help: sort or group the indices; what goes to one place can be folded in the "
                             "program first, and the result be added");
@@ -230,16 +228,14 @@ static void remedy(const struct noter *n, const kl_model_access *a, struct kl_di
             "help: sort or group the indices, or let each index fetch a whole row: x[index][0:N]");
     else if (a->contiguous && a->vec == 1 && a->lane_bytes > a->width)
         kl_note(g, nowhere,
-                "help: let it move several at once: without a mask, and with what K2102 names; or give a "
-                "thread one element, as a tile of 256 and warps(8) do: lanes then move neighbours");
+                "help: let it move several at once: without a mask, and with what K2102 names");
     else if (step > 1)
         kl_note(g, nowhere,
                 "help: a step of %lld leaves out what other sections take: declare groups of %lld as the "
                 "last dimension of `%s`, load them whole, [0:%u][0:%lld], and choose in the tile",
                 (long long)step, (long long)step, a->name, t->dim[t->rank - 1], (long long)step);
     else if (step == -1)
-        kl_note(g, nowhere, "help: load it forwards from a multiple on, and flip() the tile; or give a thread "
-                            "one element, as a tile of 256 and warps(8) do: lanes then move neighbours");
+        kl_note(g, nowhere, "help: %s it forwards from a multiple on, and flip() the tile", noun(a));
     else if (!a->contiguous && along_last(n, a))
         kl_note(g, nowhere,
                 "help: let lanes walk along the dimension of `%s` whose elements lie side by side, with a "
@@ -262,7 +258,7 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
     char is[NUMBER], best[NUMBER], moved[NUMBER], of[NUMBER];
     if (!once(n, KL_K2101, a->loc))
         return;
-    double r = (double)a->t.requests, p = percent(a->t.ideal, a->t.units);
+    double r = (double)a->t.requests, p = percent(a->t.ideal, a->t.apart);
     struct kl_diag *g = kl_diag(
         n->d, KL_K2101, a->loc,
         "uncoalesced %s: %s sectors a request, %s would do (%.0f%% of the traffic is waste)",
@@ -285,11 +281,14 @@ static void uncoalesced(struct noter *n, const kl_model_access *a)
                 (long long)a->pitch);
     else
         kl_note(g, nowhere, "the section begins or ends inside sectors");
-    kl_note(g, nowhere, "moves up to %s for %s of data if nothing is cached",
-            bytes(32.0 * (double)a->t.units, moved), bytes((double)a->t.bytes, of));
+    if (a->t.apart < a->t.units)
+        kl_note(g, nowhere, "%s of them are new to the block, the others lie in its L1 cache by then",
+                ratio((double)a->t.apart / r, is));
+    kl_note(g, nowhere, "moves up to %s for %s of data if nothing more is cached",
+            bytes(32.0 * (double)a->t.apart, moved), bytes((double)a->t.bytes, of));
     remedy(n, a, g);
     instance(g, a);
-    gain(g, p, "the sectors of this access");
+    gain(g, percent(a->t.ideal, a->t.units), "the sectors of this access");
     sectors_gain(n, g, a);
 }
 
@@ -346,6 +345,14 @@ static void narrow(struct noter *n, const kl_model_access *a)
     else
         kl_note(g, nowhere, "help: %s", help[a->narrow]);
     instance(g, a);
+    if (a->dir == KL_MODEL_LOAD && a->t.units >= 2 * a->t.apart && a->t.requests) {
+        char is[NUMBER], of[NUMBER];
+        kl_note(g, nowhere,
+                "%s of the %s sectors of a request are new to the block, the others lie in its L1 cache by "
+                "then: they take its cycles, and nothing of memory",
+                ratio((double)a->t.apart / (double)a->t.requests, is),
+                ratio((double)a->t.units / (double)a->t.requests, of));
+    }
     gain(g, percent(a->width, 16), "the instructions of this access (its bytes stay the same)");
     time_gain(n, g, KL_BUSY_ISSUE, requests_share(n, a) * (1 - a->width / 16.0));
 }
@@ -376,7 +383,8 @@ static void access(struct noter *n, const kl_model_access *a)
     }
     if (!much || !a->t.units)
         return;
-    bool excess = (a->t.units - a->t.ideal) * 4 >= a->t.units && a->t.units > a->t.ideal;
+    /* Sectors that a block asks for more than once cost its L1 cache cycles, and memory nothing. */
+    bool excess = a->t.apart > a->t.ideal && (a->t.apart - a->t.ideal) * 4 >= a->t.apart;
     bool odd = a->contiguous && (odd_pitch(n, a) || n->in->param[a->param].base % 32) &&
                a->t.units > a->t.ideal && a->t.units <= a->t.ideal + a->t.requests;
     if (odd)
@@ -644,6 +652,7 @@ void kl_model_notes(const kl_model *m, const kl_model_in *in, const kl_note_opts
                      {.m = m, .in = in, .r = m->run, .f = in->f, .d = d, .o = o, .said = {.a = in->f->a}},
                  *n = &noter;
     n->sectors = m->gload.units + m->gstore.units + m->atomic.units;
+    n->apart = m->gload.apart + m->gstore.apart + m->atomic.apart;
     for (uint32_t i = 0; i < m->access.n; i++)
         access(n, &m->access.v[i]);
     for (uint32_t i = 0; i < m->shared.n; i++)

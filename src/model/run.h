@@ -81,6 +81,8 @@ struct mrun {
     bool edge;           /* some section of this program reached past its array */
     uint64_t edges[2];   /* such programs */
     kl_map doubts;  /* (instruction, text) -> index in m->doubt */
+    uint64_t *sectors; /* room to tell different ones (access.c) */
+    uint32_t room;
     uint64_t *most; /* of integer values that were computed: the largest magnitude */
 };
 

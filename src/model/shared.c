@@ -101,7 +101,7 @@ static void count(struct mrun *r, struct mshared *s, const struct part *p)
                 kl_count c = kl_wavefronts(addr, active, s->rec->width);
                 uint64_t lanes = (uint64_t)__builtin_popcount(active);
                 kl_model_sum(&s->t[r->set], &(kl_model_traffic){1, lanes, lanes * s->rec->width,
-                                                                c.units, c.ideal});
+                                                                c.units, c.ideal, c.units});
                 s->worst = c.units > s->worst ? (uint32_t)c.units : s->worst;
             }
     r->work += (uint64_t)nreg * r->tr->warps * r->tr->ctas;
@@ -144,7 +144,7 @@ static kl_model_shared made(struct mrun *r, const struct mshared *s)
                                          : r->maybe[rec->at.id]};
     if (rec->known)
         o.t = (kl_model_traffic){n * rec->requests, n * rec->lanes, n * rec->lanes * rec->width,
-                                 n * rec->units, n * rec->ideal};
+                                 n * rec->units, n * rec->ideal, n * rec->units};
     else
         o.t = kl_model_scaled(r, s->t);
     o.exact = !o.why && r->m->counted == r->m->programs;

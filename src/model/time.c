@@ -5,11 +5,6 @@
 
 const char *const kl_busy_name[KL_NBUSY] = {"memory", "L2 cache", "shared memory", "instructions"};
 
-double kl_memory_rate(const kl_chip *c)
-{
-    return c->copy > 0 ? c->copy : c->memory;
-}
-
 bool kl_times_of(const kl_model *m, const kl_chip *c, double bytes, kl_times *out)
 {
     kl_sm sm;
@@ -25,7 +20,7 @@ bool kl_times_of(const kl_model *m, const kl_chip *c, double bytes, kl_times *ou
     double wide = sm.fp64 ? (double)w->steps64 / sm.fp64 : 0;
     out->us[KL_BUSY_MEMORY] = kl_floor_us(bytes, kl_memory_rate(c));
     out->us[KL_BUSY_L2] =
-        kl_floor_us(32.0 * (double)(m->gload.units + m->gstore.units + m->atomic.units), kl_l2_rate(c));
+        kl_floor_us(32.0 * (double)(m->gload.apart + m->gstore.apart + m->atomic.apart), kl_l2_rate(c));
     out->us[KL_BUSY_SHARED] = (double)(m->sload.units + m->sstore.units + m->push.units) / clocks;
     double units = narrow + wide + requests / 4, issue = (double)m->instructions / 4; /* four a clock */
     out->us[KL_BUSY_ISSUE] = (units > issue ? units : issue) / clocks;
@@ -88,7 +83,7 @@ void kl_tail_of(const kl_waves *w, const kl_chip *c, bool memory, double block_b
         *out = (kl_tail){.known = true, .gain = 1 - mean / (double)most};
         return;
     }
-    double rate = kl_memory_rate(c), one = under_way / kl_latency(c); /* GB/s */
+    double rate = kl_memory_rate(c), one = under_way / kl_unloaded(c); /* GB/s */
     if (rate <= 0 || one <= 0 || block_bytes <= 0)
         return;
     double full = (double)w->slots * one < rate ? (double)w->slots * one : rate;

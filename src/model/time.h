@@ -25,12 +25,9 @@ void kl_times_saved(const kl_times *now, const kl_times *then, double *least, do
 /* The same in words. */
 const char *kl_times_text(kl_arena *a, const kl_times *now, const kl_times *then);
 
-/* GB/s of memory: of the measured copy, or else the datasheet's. */
-double kl_memory_rate(const kl_chip *c);
-
 /* What a last wave that is not full costs, as a share of the time.  Where memory bounds, its blocks
  * share the bandwidth among fewer and are held back only by their latency: rest x bytes of a block /
- * min(bandwidth, rest x loads under way / latency).  Where arithmetic does: the busiest
+ * min(bandwidth, rest x loads under way / latency without load).  Where arithmetic does: the busiest
  * multiprocessor's blocks against the mean.  block_bytes, under_way: of a block; 0: not known. */
 typedef struct kl_tail {
     bool known;

@@ -35,6 +35,11 @@ kernel shift(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 1024, constexpr 
     i64 i = program_id(0) * B;
     y[i:B] = load(x[i - 1:B], 0) + x[i + 1:B];
 }
+kernel put(i64 n, f32 y[n], const f32 x[n], constexpr i64 B = 1024) grid(cdiv(n, B))
+{
+    i64 i = program_id(0) * B;
+    y[n - 1 - i:B:-1] = x[i:B];
+}
 kernel copies(i64 n, i64 k, i32 h[k][256], const u8 x[n], constexpr i64 B = 1024) grid(cdiv(n, B))
 {
     i64 i = program_id(0) * B;
@@ -45,6 +50,14 @@ kernel turned(i64 m, i64 n, f32 y[m * n], const f32 x[n][m], constexpr i64 B = 1
     i64 i = program_id(0) * B;
     auto t = i + range(B);
     y[i:B] = x[t % n][t / n];
+}
+K
+cat >stencil.kiln <<'K'
+kernel stencil(i64 h, i64 w, f32 y[h][w], const f32 x[h][w], constexpr i64 BH = 16, constexpr i64 BW = 64)
+    grid(cdiv(h, BH), cdiv(w, BW))
+{
+    i64 i = program_id(0) * BH, j = program_id(1) * BW;
+    y[i:BH][j:BW] = x[i:BH][j:BW] + x[i:BH][j + 1:BW] + load(x[i:BH][j - 1:BW], 0);
 }
 K
 tool() { # tool NAME REGISTERS SPILLS
@@ -76,13 +89,16 @@ k r32 k.kiln:columns x=2x8448:f32 --gpu H200
 echo "== K2104: 256 elements for 16 million numbers, which are data; 1 million that are known; few of them"
 k r32 places.kiln:count x=16777216:u8 bins=256 --gpu H200
 k r32 places.kiln:count x='randint(1048576,u8,256)' bins=256 --gpu H200
-k r32 places.kiln:count x='randint(65536,u8,256)' bins=65536 --gpu H200
+k r32 places.kiln:count x='randint(2048,u8,256)' bins=65536 --gpu H200
 k r32 places.kiln:copies x=16777216:u8 k=64 --gpu H200
 echo "== K2101, K2102: steps, backwards, places that are computed, a shift; one element a lane"
 k r32 places.kiln:steps x=2097152:f32 --gpu H200
 k r32 places.kiln:back x=1048576:f32 --gpu H200
 k r32 places.kiln:shift x=1048576:f32 --gpu H200
 k r32 places.kiln:shift x=1048576:f32 B=256 W=8 --gpu H200
+echo "== K2101 where each sector is asked for again by the same block: not loads, which find it in L1, but stores"
+k r32 places.kiln:put x=1048576:f32 --gpu H200
+k r32 stencil.kiln:stencil x=2048x2048:f32 --gpu H200
 echo "== K2502 without a loop"
 k r32 places.kiln:turned x=1024x1024:f32 --gpu H200
 echo "== K2401: what spills in a loop"

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """test_ncu.py BUILD - bench/gpu/ncu.py without a GPU: what it reads of ncu's tables, which launch a row
 belongs to, and the whole of ncu.sh with a stand-in for ncu and for the driver.  Run in the root."""
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import re
@@ -71,7 +73,24 @@ class Tables(unittest.TestCase):
         notes = [{"code": "K2101", "notes": [{"text": "help: do"}, {"text": "expected gain: up to 88% of the sectors"}]}]
         self.assertEqual(ncu.advice([{"notes": notes}], "K2101"), (88, "the sectors", "do"))
         self.assertEqual(ncu.advice([{"notes": notes}], "K2103"), (None, "", ""))
+        notes[0]["notes"][1]["text"] = "expected gain: about 29% of the time"
+        self.assertEqual(ncu.advice([{"notes": notes}], "K2101"), (29, "the time", "do"))
+        notes[0]["code"] = "K2302"
+        self.assertEqual(ncu.time_predicted([{"notes": notes}], "K2302", []), (29, 29))
 
+    def test_l1(self):
+        """Reads of the L2 cache, by what they are where no sector is asked for twice."""
+        rows = [("", name, {"model": {"global_load": {"units": asked}, "loads_apart": apart}},
+                 {"lts__t_sectors_op_read.sum": read})
+                for name, asked, apart, read in (("a", 100, 100, 150), ("b", 200, 200, 300), ("c", 100, 100, 170),
+                                                 ("again", 400, 100, 151.5), ("lost", 400, 100, None))]
+        with io.StringIO() as page, contextlib.redirect_stdout(page):
+            ncu.page_l1(rows)
+            said = page.getvalue()
+        self.assertIn("Of 3 launches", said)
+        self.assertIn("1.500 sectors from the L2 cache for each; 2 are within", said)
+        self.assertIn("| again | 400 | 100 | 101 |", said)
+        self.assertNotIn("lost", said)
 
     def test_joined_accesses(self):
         j = {"ptx": {"ld 4": 10, "ld 8": 8, "st 4": 3}, "sass": {"ld 4": 2, "ld 8": 8, "ld 16": 2, "st 4": 3}}
@@ -176,7 +195,7 @@ class Whole(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         self.assertEqual(len(re.findall(r"^memory +\d+ +(?:512|2048) +[\d.]+ +\d+ +[\d.]+$", p.stdout, re.M)), 13)
         self.assertEqual(len(re.findall(r"^L2 cache +\d+ ", p.stdout, re.M)), 2)
-        self.assertRegex(p.stdout, r"gpu\.def: latency \d+, l2_read \d+\n$")
+        self.assertRegex(p.stdout, r"gpu\.def: latency \d+, unloaded \d+, l2_read \d+\n$")
 
     def test_no_ncu(self):
         with tempfile.TemporaryDirectory() as out:

@@ -81,7 +81,7 @@ static void measured(void **state)
 static void descriptions(void **state)
 {
     static const char good[] = "# a card\nname = Card 7  # its name\ncc = 8.9\n\nsms=60\nclock = 2000\n"
-                               "memory = 500.5\nl2 = 32\nt16 = 100\ncopy = 450\nlatency = 650\n"
+                               "memory = 500.5\nl2 = 32\nt16 = 100\ncopy = 450\nlatency = 650\nunloaded = 400\n"
                                "l2_read = 2000\nsource = its box";
     static const struct {
         const char *text, *why;
@@ -94,7 +94,7 @@ static void descriptions(void **state)
                {"clock = fast", "line 1: clock = fast: it must be a number from 1 to 100000"},
                {"memory = nan", "line 1: memory = nan: it must be a number from 0.001 to 1e+06"},
                {"cores = 5", "line 1: there is no key `cores`; there are name, cc, sms, clock, "
-                             "memory, l2, t16, t32, t8, copy, read, latency, l2_read and source"}};
+                             "memory, l2, t16, t32, t8, copy, read, latency, unloaded, l2_read and source"}};
     char text[400], why[KL_CHIP_WHY];
     kl_chip c;
     (void)state;
@@ -105,7 +105,7 @@ static void descriptions(void **state)
     assert_int_equal(c.cc, 89);
     assert_int_equal(c.sms, 60);
     assert_true(c.memory == 500.5 && c.l2 == 32 && c.t16 == 100 && c.copy == 450 && c.t32 == 0);
-    assert_true(c.latency == 650 && c.l2_read == 2000);
+    assert_true(c.latency == 650 && c.unloaded == 400 && c.l2_read == 2000);
     near(kl_chip_peak(&c, KL_PEAK_FP32), 60 * 128 * 2 * 2e9 * 1e-12, 1e-9);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         strcpy(text, bad[i].text);
@@ -154,9 +154,15 @@ static void roofs(void **state)
     kl_chip c;
     assert_true(kl_chip_find("H200", &c));
     c.latency = 0;
+    c.copy = 0;
     near(kl_bytes_under_way(&c), 29091, 1e-3);
     c.latency = 600; /* measured: then it counts */
     near(kl_bytes_under_way(&c), 21818, 1e-3);
+    c.copy = 4400; /* so does the rate */
+    near(kl_bytes_under_way(&c), 20000, 1e-3);
+    near(kl_unloaded(&c), 391, 1e-9);
+    c.unloaded = 0;
+    near(kl_unloaded(&c), 360, 1e-9);
     c.l2_read = 0; /* 132 ports of 64 bytes at 1.98 GHz */
     near(kl_l2_rate(&c), 16727, 1e-3);
     c.l2_read = 6000;
@@ -172,7 +178,7 @@ static void tails(void **state)
     (void)state;
     assert_true(kl_chip_find("H200", &c));
     c.copy = 4000; /* whatever was measured */
-    c.latency = 800;
+    c.unloaded = 800;
     /* arithmetic: 280 blocks, two a multiprocessor: 16 of them get a third */
     kl_waves_of(280, 132, 2, &w);
     kl_tail_of(&w, &c, false, 65536, 32768, &t);

@@ -340,6 +340,19 @@ struct rule {
 static const struct rule rules[] = {
     {"K2101", "tests/explain/bad/strided.kiln", "columns", NULL, {{"x", KILN_F32, {1024, 512}, 0}}, 0, true, 0},
     {"K2101", "tests/explain/bad/strided.kiln", "columns_good", NULL, {{"x", KILN_F32, {1024, 512}, 0}}, 0, false, 0},
+    {"K2101", "bench/gpu/advice.kiln", "stencil", NULL, {{"x", KILN_F32, {256, 256}, 0}}, 0, false, 0},
+    {"K2101", NULL, NULL, /* half of each sector is not used */
+     "kernel k(i64 n, f32 y[n], const f32 x[n]) grid(cdiv(n, 2048)) { i64 i = program_id(0) * 1024;\n"
+     "y[i:1024] = x[2 * i:1024:2]; }",
+     {{"x", KILN_F32, {8192}, 0}}, 0, true, 0},
+    {"K2101", NULL, NULL, /* all of each sector is used, by requests of the same block */
+     "kernel k(i64 n, f32 y[n], const f32 x[n]) grid(cdiv(n, 1024)) { i64 i = program_id(0) * 1024;\n"
+     "y[i:1024] = x[n - 1 - i:1024:-1]; }",
+     {{"x", KILN_F32, {8192}, 0}}, 0, false, 0},
+    {"K2101", NULL, NULL, /* stores pass the L1 cache */
+     "kernel k(i64 n, f32 y[n], const f32 x[n]) grid(cdiv(n, 1024)) { i64 i = program_id(0) * 1024;\n"
+     "y[n - 1 - i:1024:-1] = x[i:1024]; }",
+     {{"x", KILN_F32, {8192}, 0}}, 0, true, 0},
     {"K2102", "tests/explain/bad/rows.kiln", "rows", NULL, {{"x", KILN_F32, {64, 1001}, 0}}, 0, true, 0},
     {"K2102", "tests/explain/bad/rows.kiln", "rows", NULL, {{"x", KILN_F32, {64, 1024}, 0}}, 0, false, 0},
     {"K2102", "tests/explain/bad/rows.kiln", "rows", NULL, {{"x", KILN_F32, {64, 1024}, 0}}, 0, true, 4},

@@ -83,6 +83,7 @@ static json_t *gpu(const kl_chip *c)
     put(j, "copy_gbs", rate(c->copy));
     put(j, "copy_share", rate(c->memory > 0 ? c->copy / c->memory : 0));
     put(j, "latency_ns", rate(c->latency));
+    put(j, "unloaded_ns", rate(c->unloaded));
     put(j, "l2_read_gbs", rate(c->l2_read));
     put(j, "read_gbs", rate(c->read));
     put(j, "read_share", rate(c->memory > 0 ? c->read / c->memory : 0));
@@ -242,6 +243,7 @@ static json_t *access_of(const kl_model_access *a)
     put(j, "why", kl_json_text(a->why));
     put(j, "first", kl_json_text(a->first));
     put(j, "traffic", moved(&a->t));
+    put(j, "apart", count(a->t.apart));
     unit_rates(j, "sectors", &a->t);
     return j;
 }
