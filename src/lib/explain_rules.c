@@ -321,14 +321,14 @@ static void meet(const kl_explained *e, kl_diags *d)
                                     known ? "" : "up to ", counted(n * kl_elems[a->elem].bytes / bytes, each), a->name,
                                     known ? " that is changed" : ", the indices being data");
         kl_note(g, nowhere, "%s line%s of 128 bytes take%s %.3g in a clock (as measured on an H200: %.2f each, one "
-                            "alone %.2f, all %.0f at most): %.4g us of %.0f MHz, where memory needs %.3g us",
+                            "alone %.2f, all %.0f at most): %.*f us of %.0f MHz, where memory needs %.3g us",
                 counted(lines, in), lines == 1 ? "" : "s", lines == 1 ? "s" : "", atomics_a_clock(lines), EACH_LINE,
-                ONE_LINE, ALL_LINES, us, clock, floor);
+                ONE_LINE, ALL_LINES, us < 100, us, clock, floor);
         kl_note(g, nowhere, "help: let programs add to copies, as %s[program_id(0) %% %d][...], which a second "
                             "kernel joins; where few elements are changed, fold in the program first: "
                             "sum(x == k)", a->name, COPIES);
-        kl_note(g, nowhere, "expected gain: about %.0f%% of the time by %d copies: %.4g us, then %.3g (model)",
-                100 * (1 - then / us), COPIES, us, then);
+        kl_note(g, nowhere, "expected gain: about %.0f%% of the time by %d copies: %.*f us, then %.3g (model)",
+                100 * (1 - then / us), COPIES, us < 100, us, then);
     }
 }
 

@@ -86,11 +86,12 @@ k r32 k.kiln:scale x=10000000:f32 B=128 --gpu H200
 k r32 k.kiln:columns x=8192x8448:f32 --gpu H200
 k r32 k.kiln:columns x=8192x8448:f32 C=2048 --gpu H200
 k r32 k.kiln:columns x=2x8448:f32 --gpu H200
-echo "== K2104: 256 elements for 16 million numbers, which are data; 1 million that are known; few of them"
+echo "== K2104: 256 elements for 16 million numbers, which are data; 1 million that are known; few of them; 64 copies; one element"
 k r32 places.kiln:count x=16777216:u8 bins=256 --gpu H200
 k r32 places.kiln:count x='randint(1048576,u8,256)' bins=256 --gpu H200
 k r32 places.kiln:count x='randint(2048,u8,256)' bins=65536 --gpu H200
 k r32 places.kiln:copies x=16777216:u8 k=64 --gpu H200
+k r32 places.kiln:count x=16777216:u8 bins=1 --gpu H200
 echo "== K2101, K2102: steps, backwards, places that are computed, a shift; one element a lane"
 k r32 places.kiln:steps x=2097152:f32 --gpu H200
 k r32 places.kiln:back x=1048576:f32 --gpu H200
