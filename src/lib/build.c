@@ -9,6 +9,8 @@
 
 #include <ctype.h>
 
+_Static_assert(KL_PTX_PROGRAM_BITS == 27, "kl_launch_gpu of aot_run.inc knows it");
+
 void kl_build_fail(struct build *b, const char *fmt, ...)
 {
     va_list ap;

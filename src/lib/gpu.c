@@ -66,6 +66,8 @@ bool kl_ptx_parse_arch(const char *name, uint32_t *arch)
 unsigned kl_facts(const kiln_kernel *k, const kl_bound *b)
 {
     unsigned f = KL_FACT_V16 | KL_FACT_I32;
+    if (b->grid[0] * b->grid[1] * b->grid[2] >> KL_PTX_PROGRAM_BITS)
+        f &= ~(unsigned)KL_FACT_I32;
     for (uint32_t i = 0; i < b->nparam; i++) {
         const struct kl_boundparam *p = &b->param[i];
         if (k->param[i].kind != KILN_PARAM_ARRAY || !p->given)

@@ -20,3 +20,11 @@ k k.kiln 'x=zeros(100000000x100000000)'
 "$KILN" emit k.kiln n=10 --stage c >c1 && "$KILN" emit k.kiln 'x=zeros(10)' --stage c >c2 && cmp c1 c2 && grep -c . c1 >/dev/null && echo "C is the same"
 "$KILN" emit k.kiln x=10:f32 --stage c >c3 && cmp c1 c3 && echo "and so for a shape"
 k k.kiln x=10,2
+echo "# from 2^27 programs on, a CTA may run several"
+cat >many.kiln <<'K'
+kernel many(i64 p, i32 out[1]) grid(1, p) { if (program_id(1) == 0) out[0] = 1; }
+K
+for p in 134217727 134217728; do
+    "$KILN" emit many.kiln p=$p --stage ptx | awk -v p=$p '/nctaid/ { n++ } /div.u64/ { d++ }
+        END { print p ": " n + 0 " loops over programs, " d + 0 " long divisions" }'
+done

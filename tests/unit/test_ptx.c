@@ -148,8 +148,8 @@ static bool run_one(struct gb *x, struct code *c, bool v16, const int64_t grid[3
     p[f->nparam + 4] = 7;
     kl_launch l = {.slot = slot, .grid = {grid[0], grid[1], grid[2]}, .num_sms = 7};
     assert_int_equal(kl_interp_range(f, &l, 0, total, &x->env), KILN_OK);
-    /* now and then fewer CTAs than programs: each runs several */
-    uint32_t ctas = (uint32_t)(how & 2 ? (total + 1) / 2 : total) * c->info[v16].cluster;
+    /* without i32, now and then fewer CTAs than programs: each runs several */
+    uint32_t ctas = (uint32_t)(how & 2 && !v16 ? (total + 1) / 2 : total) * c->info[v16].cluster;
     kl_sim_launch sl = {.entry = c->info[v16].entry,
                         .grid = {ctas, 1, 1},
                         .block = {c->info[v16].threads, 1, 1},

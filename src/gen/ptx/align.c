@@ -92,7 +92,7 @@ static void positive(struct pgen *g, kl_val v)
             r = in->attr.bits ? 64 - (uint32_t)__builtin_clzll(in->attr.bits) : 1;
         break;
     case KL_OP_program_id:
-    case KL_OP_num_programs: r = PROGRAM_BITS; break;
+    case KL_OP_num_programs: r = g->o->i32 ? KL_PTX_PROGRAM_BITS : PROGRAM_BITS; break;
     case KL_OP_num_sms: r = 31; break;
     case KL_OP_min: r = low; break;
     case KL_OP_max: r = low ? high : high ? 63 : 0; break;

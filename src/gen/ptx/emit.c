@@ -33,13 +33,25 @@ uint32_t kl_px_cluster_most(const struct pgen *g)
 
 /* ---- programs ---- */
 
-/* One step of taking the linear index apart: q / extent d, and the rest. */
+/* One step of taking the linear index apart: q / extent d, and the rest; b32 under the fact i32. */
 static void split(struct pgen *g, uint32_t d, opnd q, opnd *quo, opnd *rem)
 {
     opnd before = d ? kl_px_once(g, CL_B64, "mul.lo.u64 $, %s, %s", g->grid[0], g->grid[1])
                     : g->grid[0];
     /* in a grid of fewer axes nothing is left to divide */
     opnd only = kl_px_once(g, CL_P, "setp.eq.u64 $, %s, %s", g->total, before);
+    if (g->o->i32) {
+        uint32_t found = kl_px_new_label(g);
+        *quo = kl_px_set(g, CL_B32, "mov.u32 $, 0");
+        *rem = kl_px_set(g, CL_B32, "mov.u32 $, %s", q);
+        kl_px(g, "@%s bra $L%u", only, found);
+        opnd n = kl_px_once(g, CL_B32, "cvt.u32.u64 $, %s", g->grid[d]);
+        kl_px(g, "div.u32 %s, %s, %s", *quo, q, n);
+        opnd below = kl_px_set(g, CL_B32, "mul.lo.u32 $, %s, %s", *quo, n);
+        kl_px(g, "sub.u32 %s, %s, %s", *rem, q, below);
+        kl_px_label(g, found);
+        return;
+    }
     opnd big = kl_px_once(g, CL_P, "setp.gt.u64 $, %s, 4294967295", g->total);
     uint32_t wide = kl_px_new_label(g), done = kl_px_new_label(g);
     *quo = kl_px_set(g, CL_B64, "mov.u64 $, 0");
@@ -67,7 +79,8 @@ static opnd program_id(struct pgen *g, uint32_t axis)
     for (uint32_t d = 0; d < 2 && d <= axis; d++)
         if (!g->pid[d])
             split(g, d, d ? g->over[0] : g->prog, &g->over[d], &g->pid[d]);
-    return axis < 2 ? g->pid[axis] : g->over[1];
+    opnd id = axis < 2 ? g->pid[axis] : g->over[1];
+    return g->o->i32 ? kl_px_set(g, CL_B64, "cvt.u64.u32 $, %s", id) : id;
 }
 
 /* Program ids are found before the body, so that branches may share them. */
@@ -139,6 +152,22 @@ void kl_px_block(struct pgen *g, kl_blk b)
 {
     kl_each_ins(g->f, b, v)
         kl_px_ins(g, v);
+}
+
+/* The body.  What an instruction needs that is computed once stands before the first of them, outside
+ * of its loops and branches: not at the very beginning, from where it would be alive all the time. */
+static void whole_body(struct pgen *g)
+{
+    kl_each_ins(g->f, KL_BODY, v) {
+        kl_buf pro = g->pro, body = g->body;
+        g->pro = (kl_buf){.a = g->a};
+        g->body = (kl_buf){.a = g->a};
+        kl_px_ins(g, v);
+        kl_buf_put(&body, kl_buf_str(&g->pro), g->pro.n);
+        kl_buf_put(&body, kl_buf_str(&g->body), g->body.n);
+        g->pro = pro;
+        g->body = body;
+    }
 }
 
 /* ---- the entry ---- */
@@ -311,8 +340,8 @@ static void put_files(struct pgen *g, kl_buf *b)
     }
 }
 
-/* The text around what was emitted.  head: name and parameters; cta: the number of this program. */
-static void put_entry(struct pgen *g, kl_buf *b, const kl_buf *head, opnd cta)
+/* The text around what was emitted.  head: name and parameters. */
+static void put_entry(struct pgen *g, kl_buf *b, const kl_buf *head)
 {
     static const char *const prefix[CL_N] = {"%p", "%h", "%r", "%rd", "%f", "%fd"};
     uint32_t shared = g->out->shared, dynamic = g->out->dynamic;
@@ -333,23 +362,36 @@ static void put_entry(struct pgen *g, kl_buf *b, const kl_buf *head, opnd cta)
                 dynamic ? "" : "_shared");
     put_with_sizes(g, b, &g->pro);
     put_begin(g, b);
-    kl_putf(b, "\tcvt.u64.u32 %s, %s;\n", g->prog, cta);
+    if (g->turn)
+        kl_putf(b, "\tmov.u32 %s, 0;\n", g->turn);
     put_with_sizes(g, b, &g->body);
     kl_puts(b, "}\n");
 }
 
-/* The body once for each program, by steps of n programs. */
-static void program_loop(struct pgen *g, opnd n)
+/* The body for one program: all run at once. */
+static void one_program(struct pgen *g, opnd cta)
+{
+    g->prog = cta;
+    program_ids(g);
+    whole_body(g);
+    kl_px(g, "ret");
+}
+
+/* The body once for each program of the CTA, by steps of n programs. */
+static void program_loop(struct pgen *g, opnd cta, opnd n)
 {
     uint32_t top = kl_px_new_label(g), end = kl_px_new_label(g);
+    opnd first = kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", cta);
+    g->turn = kl_px_reg(g, CL_B32);
     kl_px_label(g, top);
+    g->prog = kl_px_set(g, CL_B64, "mad.wide.u32 $, %s, %s, %s", g->turn, n, first);
     program_ids(g);
-    kl_px_block(g, KL_BODY);
+    whole_body(g);
     if (g->no_cluster && g->clog2)
         return;
-    opnd step = kl_px_once(g, CL_B64, "cvt.u64.u32 $, %s", n);
-    kl_px(g, "add.u64 %s, %s, %s", g->prog, g->prog, step);
-    opnd more = kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", g->prog, g->total);
+    kl_px(g, "add.u32 %s, %s, 1", g->turn, g->turn);
+    opnd next = kl_px_set(g, CL_B64, "mad.wide.u32 $, %s, %s, %s", g->turn, n, first);
+    opnd more = kl_px_set(g, CL_P, "setp.lt.u64 $, %s, %s", next, g->total);
     kl_px(g, "@!%s bra $L%u", more, end);
     if (g->p.dirty & 3)
         kl_px_barrier(g);
@@ -385,17 +427,19 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
     parameters(g, &head);
     g->smem = "kl_smem_base";
     opnd cta = kl_px_once(g, CL_B32, "mov.u32 $, %%ctaid.x");
-    opnd ncta = kl_px_once(g, CL_B32, "mov.u32 $, %%nctaid.x");
+    opnd ncta = o->i32 ? NULL : kl_px_once(g, CL_B32, "mov.u32 $, %%nctaid.x");
     if (g->clog2) { /* a program is a cluster */
         g->shared_max -= MBARRIERS;
         g->rank = kl_px_once(g, CL_B32, "mov.u32 $, %%cluster_ctarank");
         cta = kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", cta, g->clog2);
-        ncta = kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", ncta, g->clog2);
+        ncta = ncta ? kl_px_once(g, CL_B32, "shr.u32 $, %s, %u", ncta, g->clog2) : NULL;
     }
-    g->prog = kl_px_reg(g, CL_B64);
     g->smem = kl_px_reg(g, CL_B32);
     kl_px_trace_zero(g, g->smem);
-    program_loop(g, ncta);
+    if (o->i32)
+        one_program(g, cta);
+    else
+        program_loop(g, cta, ncta);
     if (g->no_cluster && g->clog2)
         return false;
 
@@ -415,7 +459,7 @@ static bool emit(kl_buf *b, const kl_fn *f, const kl_ptx_opts *o, bool no_cluste
                         .cluster = g->ctas,
                         .grid_limit = INT32_MAX,
                         .approximate = g->approximate};
-    put_entry(g, b, &head, cta);
+    put_entry(g, b, &head);
     return true;
 }
 

@@ -8,17 +8,21 @@
  * Each parameter is eight bytes: the address of element [0,...,0] of an array, or a scalar in
  * its canonical 64 bits.  A program is run by a CTA, or a cluster of `cluster` CTAs.  The launch
  * has min(programs, grid_limit / cluster) * cluster CTAs in x; cluster number c of n runs programs
- * c, c + n, ... (linear, axis 0 fastest). */
+ * c, c + n, ... (linear, axis 0 fastest).  Under the fact i32 n is all programs, so that none runs a
+ * second one: nothing lives across programs, and ids have 32 bits. */
 #ifndef KL_GENPTX_H
 #define KL_GENPTX_H
 
 #include "ir/ir.h"
 
+enum { KL_PTX_PROGRAM_BITS = 27 }; /* clusters have up to 16 CTAs, grids less than 2^31 */
+
 typedef struct kl_ptx_opts {
     uint32_t arch;      /* 80, 86, 89, 90, 100, 120: a row of target.def */
     /* Facts of the launch (LANGUAGE 7).  v16: of every array the base, the innermost extent and all
      * strides but the innermost are multiples of 16 bytes, and the innermost stride is 1.  i32:
-     * every byte offset inside the extents is below 2^31. */
+     * every byte offset inside the extents is below 2^31, and there are less than 2^KL_PTX_PROGRAM_BITS
+     * programs, which all have a CTA (or cluster) of their own. */
     bool v16, i32;
     uint32_t cluster;   /* most CTAs of a cluster; 0: as many as the target takes */
     bool exact;         /* fast forms are computed exactly: for the executor */

@@ -87,6 +87,7 @@ struct pgen {
     opnd rank, turns;      /* of the CTA in its cluster; parities of the regions' mbarriers */
     uint32_t nested;       /* loops and branches around what is emitted */
     opnd tid, lane, warp, prog, total, grid[3], sms;
+    opnd turn;             /* programs that the CTA has run; NULL: it runs one */
     opnd pid[2], over[2]; /* program ids, and what is left of the index behind them */
     opnd *base;            /* of array parameters */
     opnd smem;
