@@ -251,6 +251,23 @@ static uint32_t carried_tiles(const kl_fn *f, kl_val loop)
     return n;
 }
 
+/* CTAs of `warps` warps that an SM has room for, if a thread has r registers: a quarter of the SM has
+ * 16384, warps take whole ones of 256, and no SM has more than 64 warps and 32 CTAs. */
+static uint32_t ctas_of(uint32_t warps, uint32_t r)
+{
+    uint32_t most = 4 * (512 / r);
+    most = (most < 64 ? most : 64) / warps;
+    return most < 32 ? most : 32;
+}
+
+/* As many registers as leave room for as many CTAs. */
+static uint32_t spare(uint32_t warps, uint32_t r)
+{
+    while (r + 8 <= 248 && ctas_of(warps, r + 8) == ctas_of(warps, r))
+        r += 8;
+    return r < 248 ? r : 255;
+}
+
 /* Registers a thread may have.  What the driver assembles is linked, and of that the assembler
  * does not know how many CTAs share an SM: it takes half as many registers again, and halves the
  * warps that hide the latency.  What is needed is counted from the widest values at work.  In a
@@ -309,7 +326,7 @@ static uint32_t register_limit(struct pgen *g)
     need = (need + 7) & ~7u;
     need = need < 32 ? 32 : need;
     need = need > room ? room : need;
-    return need > 255 ? 255 : need;
+    return need > 255 ? 255 : spare(g->warps, need);
 }
 
 /* What all CTAs do when they begin: make the mbarriers, and say that they run. */

@@ -160,15 +160,19 @@ static void move(struct pgen *g, struct moves *x, uint32_t i, opnd p)
         kl_px(g, "%s%s.%s %s, [%s+%lld]%s", when, x->op, type, r, at, (long long)off, x->hint.operand);
 }
 
-/* The moves of a section that is inside as a whole. */
+/* The moves of a section that is inside as a whole.  A few addresses serve both ways, the masked one,
+ * too.  All of them are alive at the branch, so that many are found where they are used, in either. */
 static void move_whole(struct pgen *g, struct moves *x)
 {
+    enum { FEW = 4 };
+    uint32_t shared = 0;
     if (x->split) {
         x->slow = kl_px_new_label(g), x->done = kl_px_new_label(g);
-        for (uint32_t i = 0; i < x->n; i++) { /* addresses of rows serve both ways */
+        for (uint32_t i = 0; i < x->n && (x->a.index || x->n <= FEW); i++) {
             int64_t off;
             kl_px_place(g, &x->a, i << x->a.vec, &off);
         }
+        shared = x->a.rows.n;
         kl_px(g, "@!%s bra $L%u", x->a.whole, x->slow);
     }
     if (x->split || !x->masked)
@@ -177,6 +181,7 @@ static void move_whole(struct pgen *g, struct moves *x)
     if (x->split) {
         kl_px(g, "bra.uni $L%u", x->done);
         kl_px_label(g, x->slow);
+        x->a.rows.n = shared;
     }
 }
 
