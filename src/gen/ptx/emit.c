@@ -251,6 +251,17 @@ static uint32_t carried_tiles(const kl_fn *f, kl_val loop)
     return n;
 }
 
+/* Loads and stores in the blocks of an instruction. */
+static uint32_t accesses(const kl_fn *f, kl_val outer)
+{
+    kl_blk own[2];
+    uint32_t n = 0, blocks = kl_blocks(f, outer, own);
+    for (uint32_t k = 0; k < blocks; k++)
+        kl_each_ins(f, own[k], v)
+            n += (kl_in(f, v)->op == KL_OP_load || kl_in(f, v)->op == KL_OP_store) + accesses(f, v);
+    return n;
+}
+
 /* CTAs of `warps` warps that an SM has room for, if a thread has r registers: a quarter of the SM has
  * 16384, warps take whole ones of 256, and no SM has more than 64 warps and 32 CTAs. */
 static uint32_t ctas_of(uint32_t warps, uint32_t r)
@@ -282,6 +293,7 @@ static uint32_t register_limit(struct pgen *g)
     bool scalar = false; /* narrow elements one by one */
     uint32_t loads = 0, tiles = 0; /* loads of whole tiles: of at least 4 bytes, all */
     uint32_t beside = 0; /* tiles that a fold or a flip holds beside its operand */
+    uint32_t around = 0; /* accesses but one of a loop that carries a tile: what is the same each time */
     for (uint32_t i = 1; i < f->nins; i++) {
         const struct kl_ins *in = &f->ins[i];
         bool several = in->op == KL_OP_reduce_fn && in->nargs > 1;
@@ -290,6 +302,8 @@ static uint32_t register_limit(struct pgen *g)
         uint32_t carried = in->blk.id ? carried_tiles(f, (kl_val){i}) : 0;
         if (carried > 1)
             beside = 1 + carried;
+        uint32_t moves = carried ? accesses(f, (kl_val){i}) : 0;
+        around = moves > around + 1 ? moves - 1 : around;
         if (!in->blk.id || !in->type.id || in->op == KL_OP_const)
             continue;
         const struct kl_type *t = &f->type[in->type.id];
@@ -307,6 +321,10 @@ static uint32_t register_limit(struct pgen *g)
     }
     if (beside)
         need += beside * g->each + 16;
+    if (around) {
+        need += 3 * around;
+        narrow = false;
+    }
     if (wide) /* in a cluster one CTA has an SM either way */
         need += 2 * g->each + (g->clog2 ? 16 : 0);
     if (steps && g->each < 32) /* functions in full keep several elements in flight */
