@@ -80,6 +80,11 @@ k r32 k.kiln:wide x=65536:f32 --gpu H200
 k r32 k.kiln:wide x=1081344:f32 --gpu H200
 echo "== K2401: spills, and none"
 k spill k.kiln:scale x=10000000:f32 --gpu H200
+tool spill4 64 4
+tool spill2 64 2
+for t in spill4 spill2; do # of 256 bytes that a thread moves
+    k $t k.kiln:wide x=1081344:f32 --gpu H200 | grep -c K2401
+done
 k r32 k.kiln:scale x=10000000:f32 --gpu H200
 echo "== without registers neither occupancy nor waves is guessed"
 "$KILN" explain k.kiln:scale x=10000000:f32 --gpu H200 --registers none | sed -n '/registers/p; /occupancy/p; /waves/p; /^notes/p'
