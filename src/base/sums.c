@@ -5,7 +5,10 @@
 
 #include "base/elem.h"
 
-enum { MOST = 1 << 22 };
+enum {
+    MOST = 1 << 22,
+    TRIES = 8, /* orders beside the opposite one */
+};
 
 void kl_sums_add(struct kl_sums *q, const struct kl_sum *x)
 {
@@ -78,6 +81,21 @@ static void turn(const struct kl_sum *x, uint32_t n, struct kl_sum *to)
     }
 }
 
+/* A group from another program on, the first ones last; so the lanes of each atomic. */
+static void rotate(const struct kl_sum *x, uint32_t n, uint32_t turn_by, struct kl_sum *to)
+{
+    uint32_t first = (uint32_t)((uint64_t)n * turn_by / (TRIES + 1));
+    while (first > 0 && first < n && x[first - 1].program == x[first].program)
+        first++;
+    for (uint32_t done = 0, i = first % n, k; done < n; done += k - i, i = k % n) {
+        for (k = i + 1; k < n && x[k].seq == x[i].seq && x[k].program == x[i].program; k++)
+            continue;
+        uint32_t lanes = k - i, by = (uint32_t)((uint64_t)lanes * turn_by / (TRIES + 1));
+        for (uint32_t j = 0; j < lanes; j++)
+            *to++ = x[i + (j + by) % lanes];
+    }
+}
+
 static uint64_t sum(const struct kl_sum *x, uint32_t n, uint64_t bits)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -106,6 +124,10 @@ const struct kl_sum_order *kl_sums_orders(struct kl_sums *q, uint32_t *nout)
         uint32_t i = g ? end[g - 1] : 0, e = end[g];
         turn(x + i, e - i, y);
         uint64_t a = sum(x + i, e - i, x[i].old), b = sum(y, e - i, x[i].old);
+        for (uint32_t by = 1; by <= TRIES && a == b && e - i > 2; by++) {
+            rotate(x + i, e - i, by, y);
+            b = sum(y, e - i, x[i].old);
+        }
         if (e - i < 2 || a == b || (is_nan(a, x[i].wide) && is_nan(b, x[i].wide)))
             continue;
         struct kl_sum_order *o = NULL;

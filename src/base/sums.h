@@ -1,8 +1,9 @@
 /* sums.h - float atomics: does the order of programs show in the result?
  *
- * Every addition is written down.  At the end those of one element are summed again in another
- * order that the language allows: programs from the last to the first, the elements of one
- * atomic from the last to the first, but the atomics of a program in their order. */
+ * Every addition is written down.  At the end those of one element are summed again in other
+ * orders that the language allows: programs from the last to the first, the elements of one
+ * atomic from the last to the first, but the atomics of a program in their order; and where that
+ * gives the same bits, from eight other programs (elements) on, the first ones last. */
 #ifndef KL_SUMS_H
 #define KL_SUMS_H
 

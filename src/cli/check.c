@@ -1,7 +1,9 @@
 /* check.c - `kiln check`: a launch with all checks on, in the interpreter or as PTX. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/case.h"
 #include "cli/command.h"
@@ -165,7 +167,7 @@ static int check_cases(struct kl_session *s, kiln_device device)
     return rc;
 }
 
-int kl_cmd_check(const struct kl_opts *o)
+static int check(const struct kl_opts *o)
 {
     struct kl_session s = {0};
     struct kl_assigns as;
@@ -246,5 +248,35 @@ out:
     kl_args_free(&args);
     kl_session_close(&s);
     kl_assigns_free(&as);
+    return rc;
+}
+
+/* With -o standard output is that file while the command runs; where it printed nothing, as for a
+ * bad command line, there is none. */
+int kl_cmd_check(const struct kl_opts *o)
+{
+    const char *path = kl_opt(o, KL_OPT_check_output);
+    struct kl_opts plain = *o;
+    struct kl_outfile f;
+    struct kl_msg m;
+    if (!path)
+        return check(o);
+    plain.color = false;
+    if (!kl_outfile_open(&f, path, &m))
+        return kl_fail(m.rc, "-o: %s", m.text);
+    fflush(stdout);
+    int before = dup(STDOUT_FILENO);
+    bool ok = before >= 0 && dup2(f.fd, STDOUT_FILENO) >= 0;
+    int rc = ok ? check(&plain) : kl_fail(KL_RC_ENV, "-o %s: %s", path, strerror(errno));
+    bool wrote = fflush(stdout) == 0 && !ferror(stdout);
+    if (before >= 0) {
+        dup2(before, STDOUT_FILENO);
+        close(before);
+    }
+    if (ok && !wrote)
+        rc = kl_fail(KL_RC_ENV, "-o %s: it cannot be written", path);
+    else if (ok && (f.direct || lseek(f.fd, 0, SEEK_CUR) > 0) && !kl_outfile_commit(&f, &m))
+        rc = kl_fail(m.rc, "-o: %s", m.text);
+    kl_outfile_drop(&f);
     return rc;
 }

@@ -41,3 +41,11 @@ k bad.kiln
 k bad.kiln --format json
 k k.kiln:fine
 k k.kiln:fine --format json
+k k.kiln:fine 'x=rand(1000)' -o out.txt
+cat out.txt
+k k.kiln:scale 'x=rand(1000)' 'y=zeros(1024)' n=1000 --format sarif -o out.sarif --color always
+grep -c '"ruleId"' out.sarif
+k k.kiln -o out.txt
+cat out.txt
+k k.kiln:fine nope=1 -o none.txt
+[ -e none.txt ] || echo no file

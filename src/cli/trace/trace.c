@@ -35,7 +35,7 @@ static int write_trace(struct kl_tracer *t, struct kl_outfile *f)
 
 static int format_of(const struct kl_opts *o, bool *json)
 {
-    const char *s = kl_opt(o, KL_OPT_format);
+    const char *s = kl_opt(o, KL_OPT_trace_format);
     *json = s && strcmp(s, "json") == 0;
     return s && !*json && strcmp(s, "text") != 0
                ? kl_usage(o, "--format %s: there are text and json", s)
