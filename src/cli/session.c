@@ -315,8 +315,8 @@ int kl_session_tuned(struct kl_session *s, const char *device, bool quiet)
     used = rc || quiet ? 0 : kl_tool_tuned_count(s->mod);
     if (used)
         fprintf(stderr, "kiln: tuned constants of %s are used where none are given (%zu entr%s for "
-                        "this device; --no-tune: none)\n",
-                path, used, used == 1 ? "y" : "ies");
+                        "%s; --no-tune: none)\n",
+                path, used, used == 1 ? "y" : "ies", device ? device : "this device");
     free(text);
     free(path);
     return rc;

@@ -379,7 +379,7 @@ static void refused(void **state)
         const char *text, *why;
     } bad[] = {
         {"{", "x:"},
-        {"[]", "its schema is ``"},
+        {"[]", "x names no schema"},
         {"{\"schema\": \"kiln.explain/2\"}", "its schema is `kiln.explain/2`"},
         {"kiln-tune 1\nms 3\n", "before the first `kernel`"},
         {"{\"schema\": \"kiln.check/1\"} x", "x:1"},

@@ -126,7 +126,7 @@ static int read_options(struct kl_bench *b)
     if (isatty(1) && !kl_opt_given(b->o, KL_OPT_report_to) && ioctl(1, TIOCGWINSZ, &w) == 0)
         b->rep.width = w.ws_col;
     if (format && !kl_format_parse(format, &b->format))
-        return kl_fail(KL_RC_USAGE, "--format %s: there are text, json, csv and md", format);
+        return kl_usage(b->o, "--format %s: there are text, json, csv and md", format);
     if (kl_opt_given(b->o, KL_OPT_tol) && !kl_opt_given(b->o, KL_OPT_verify))
         return kl_usage(b->o, "--tol needs --verify");
     struct kl_tol tol;

@@ -38,14 +38,21 @@ static json_t *versus(const struct kl_versus *v)
                      kl_state_name(v->state));
 }
 
+/* What only a GPU has: elsewhere there is no such number. */
+static json_t *of_gpu(const kiln_spec_info *i, int32_t n)
+{
+    return i->cta_threads ? json_integer(n) : json_null();
+}
+
 static json_t *code(const struct kl_row *r)
 {
     const kiln_spec_info *i = &r->info;
-    return json_pack("{s:[I, I, I], s:i, s:i, s:i, s:i, s:i, s:i}", "grid", (json_int_t)i->grid[0],
-                     (json_int_t)i->grid[1], (json_int_t)i->grid[2], "threads", (int)i->cta_threads,
-                     "registers", (int)i->registers, "spill_bytes", (int)i->local_bytes,
-                     "shared_bytes", (int)i->shared_bytes, "blocks_per_sm", (int)i->ctas_per_sm,
-                     "cluster", (int)i->cluster);
+    return json_pack("{s:[I, I, I], s:o, s:o, s:o, s:o, s:o, s:o}", "grid", (json_int_t)i->grid[0],
+                     (json_int_t)i->grid[1], (json_int_t)i->grid[2], "threads",
+                     of_gpu(i, (int32_t)i->cta_threads), "registers", of_gpu(i, (int32_t)i->registers),
+                     "spill_bytes", of_gpu(i, (int32_t)i->local_bytes), "shared_bytes",
+                     of_gpu(i, (int32_t)i->shared_bytes), "blocks_per_sm",
+                     of_gpu(i, (int32_t)i->ctas_per_sm), "cluster", of_gpu(i, (int32_t)i->cluster));
 }
 
 static json_t *end_to_end(const struct kl_e2e *e)

@@ -156,9 +156,13 @@ bool kl_rep_add(struct kl_rep *r, const char *name, const char *text, size_t n, 
                 add_kernels(r, root);
             return true;
         }
-    kl_msg(m, KL_RC_USAGE,
-           "%s: its schema is `%.60s`; there are kiln.explain/1, kiln.bench/1 and kiln.check/1",
-           name, schema);
+    if (*schema)
+        kl_msg(m, KL_RC_USAGE,
+               "%s: its schema is `%.60s`; there are kiln.explain/1, kiln.bench/1 and kiln.check/1",
+               name, schema);
+    else
+        kl_msg(m, KL_RC_USAGE,
+               "%s names no schema; a report reads JSON of explain, bench and check", name);
     json_decref(root);
     return false;
 }

@@ -41,7 +41,7 @@ static void show_fates(const struct kl_search *s, const char *head)
     size_t out = 0;
     for (int f = KL_FATE_alive + 1; f < KL_NFATE; f++)
         out += s->count[f];
-    printf("  %s%zu candidates with the default", head, s->n);
+    printf("  %s%zu candidate%s with the default", head, s->n, s->n == 1 ? "" : "s");
     for (int f = KL_FATE_alive + 1; f < KL_NFATE; f++)
         if (s->count[f])
             printf("%s%zu %s", out ? ": " : ", ", s->count[f], kl_fate_text[f]), out = 0;
