@@ -245,9 +245,12 @@ static void verdict(void **state)
     (void)state;
     add(&r, "a.json", two);
     add(&r, "b.json",
-        "{\"schema\": \"kiln.bench/1\", \"devices\": [{\"device\": \"cuda\", \"name\": \"G\"}], "
+        "{\"schema\": \"kiln.bench/1\", \"devices\": [{\"device\": \"cuda\", \"name\": \"G\", "
+        "\"copy_gbs\": [900.0, 900.0], \"read_gbs\": [800.0, 900.0]}], \"peers\": [{\"file\": \"p.py\", "
+        "\"name\": \"numpy\", \"version\": \"2.<1\"}, {\"file\": \"q.py\", \"name\": \"torch\", "
+        "\"version\": null}], "
         "\"rows\": [{\"kernel\": \"copies/f32\", \"device\": \"cuda\", \"bytes\": 4258000, \"gbs\": "
-        "2129.0, \"shape\": \"s\", \"cold\": {\"median\": 0.002}}, {\"kernel\": \"numpy\", \"peer\": true, "
+        "2129.0, \"copy_share\": 1.25, \"shape\": \"s\", \"cold\": {\"median\": 0.002}}, {\"kernel\": \"numpy\", \"peer\": true, "
         "\"device\": \"cuda\", \"shape\": \"s\", \"cold\": {\"median\": 0.003}}, {\"kernel\": \"torch\", "
         "\"peer\": true, \"device\": \"cuda\", \"shape\": \"other\", \"cold\": {\"median\": 9}}]}");
     add(&r, "c.json",
@@ -255,6 +258,9 @@ static void verdict(void **state)
         "\"findings\", \"diagnostics\": [{\"code\": \"K1301\", \"severity\": \"error\"}]}");
     char *s = page(&r, &n);
     has(s, "<h1>copies, adds</h1>");
+    has(s, ", measured copy 900 GB/s, measured read 800 to 900 GB/s</li>");
+    has(s, "<li>peers: numpy 2.&lt;1, torch (it names no version)</li>");
+    has(s, "Above 100 %: faster than what was measured beside it");
     has(s, "<b>Bound by memory</b>: 4.1 MiB must move. On G that takes at least <b>1.00 µs</b>");
     has(s, "<b>Measured</b>: 2.00 µs, cold, 50.0% of the rate of that floor; "
            "1.50× as fast as numpy.</p>");
