@@ -250,7 +250,8 @@ static void verdict(void **state)
         "\"name\": \"numpy\", \"version\": \"2.<1\"}, {\"file\": \"q.py\", \"name\": \"torch\", "
         "\"version\": null}], "
         "\"rows\": [{\"kernel\": \"copies/f32\", \"device\": \"cuda\", \"bytes\": 4258000, \"gbs\": "
-        "2129.0, \"copy_share\": 1.25, \"shape\": \"s\", \"cold\": {\"median\": 0.002}}, {\"kernel\": \"numpy\", \"peer\": true, "
+        "2129.0, \"copy_share\": 1.25, \"shape\": \"s\", \"cold\": {\"median\": 0.002}}, "
+        "{\"kernel\": \"numpy\", \"peer\": true, "
         "\"device\": \"cuda\", \"shape\": \"s\", \"cold\": {\"median\": 0.003}}, {\"kernel\": \"torch\", "
         "\"peer\": true, \"device\": \"cuda\", \"shape\": \"other\", \"cold\": {\"median\": 9}}]}");
     add(&r, "c.json",
