@@ -99,7 +99,11 @@ static void positive(struct pgen *g, kl_val v)
     case KL_OP_add: r = low ? high + 1 : 0; break;
     case KL_OP_mul: r = low ? a[0] + a[1] : 0; break;
     case KL_OP_div:
-    case KL_OP_floordiv: r = low ? a[0] : 0; break;
+    case KL_OP_floordiv: { /* by 0 it is -1 */
+        const struct kl_ins *by = kl_in(f, kl_arg(f, v, 1));
+        r = low && by->op == KL_OP_const && by->attr.bits ? a[0] : 0;
+        break;
+    }
     case KL_OP_convert: {
         const struct kl_type *from = kl_type_of(f, kl_arg(f, v, 0));
         if (kl_is_int((enum kl_elem)from->elem))
@@ -108,7 +112,7 @@ static void positive(struct pgen *g, kl_val v)
     }
     default: break;
     }
-    uint32_t most = kl_elems[t->elem].bytes == 8 ? MOST_BITS : 31;
+    uint32_t bytes = kl_elems[t->elem].bytes, most = bytes == 8 ? MOST_BITS : 8 * bytes - 1;
     g->ubits[v.id] = (uint8_t)(r <= most || in->op == KL_OP_max || in->op == KL_OP_const ? r : 0);
 }
 
