@@ -329,7 +329,7 @@ static uint32_t register_limit(struct pgen *g)
         need += 2 * g->each + (g->clog2 ? 16 : 0);
     if (steps && g->each < 32) /* functions in full keep several elements in flight */
         need += g->each < 16 && steps > 32 ? 32 : steps;
-    else if (!narrow && g->each >= 16)
+    else if (!narrow && !wide && g->each >= 16)
         need += g->threads >= 512 ? 0 : g->clog2 ? (loads > 2 ? 8 : 0) : steps ? 8 : 16;
     if (!steps && !wide && g->each < 32 && kl_px_has_math(f)) /* some elements after the others */
         need = g->each + (tiles > 1 ? 40 : 24);
