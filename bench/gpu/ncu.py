@@ -73,6 +73,10 @@ OPTIONS = [
 # come before what reason_of finds by itself.  What follows a bar is said of that launch alone.
 REASONS = [
     ("argreduce/axis", "shared store wavefronts", "rounds lost to arbitration"),
+    ("moe_count", "shared store wavefronts", "rounds lost to arbitration"),
+    ("rmsnorm_looped", "shared store wavefronts", "rounds lost to arbitration"),
+    ("moe_count", "shared *", "ptxas moves a load behind the exit of the threads that do not store what it gives|"
+     "one warp of eight runs the last LDS.64 of its code"),
     ("argreduce/axis", "shared *", "lanes that all read the same 16 bytes: the model takes a quarter of the warp at a time, "
      "the hardware half of it|ld.shared.v4 with one address a warp: 4 wavefronts a request in the model, 2 counted"),
 ]
