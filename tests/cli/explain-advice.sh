@@ -60,27 +60,7 @@ kernel stencil(i64 h, i64 w, f32 y[h][w], const f32 x[h][w], constexpr i64 BH = 
     y[i:BH][j:BW] = x[i:BH][j:BW] + x[i:BH][j + 1:BW] + load(x[i:BH][j - 1:BW], 0);
 }
 K
-tool() { # tool NAME REGISTERS SPILLS
-    cat >"$1" <<P
-#!/bin/sh
-for a; do case \$a in *.ptx) name=\$(sed -n 's/^.visible .entry \([a-z_0-9]*\).*/\1/p' "\$a") ;; esac; done
-echo "ptxas info    : Compiling entry function '\$name' for 'sm_90'"
-echo "    0 bytes stack frame, $3 bytes spill stores, $3 bytes spill loads"
-echo "ptxas info    : Used $2 registers, used 1 barriers, 400 bytes cmem[0]"
-P
-    chmod +x "$1"
-}
-tool r32 32 0
-tool r168 168 0
-tool r255 255 0
-tool spill 64 24
-k() {
-    tool=$1
-    shift
-    echo "\$ $tool: $*"
-    "$KILN" explain "$@" --registers "$PWD/$tool" 2>&1 |
-        awk '/note\[K2/ { on = 1 } on || /^  (occupancy|waves)/ || /^notes/' | grep -v '^ *[0-9]* |'
-}
+. "$SRC/tests/explain/stub.sh"
 echo "== K2301: all warps fit, with 4 bytes each; blocks of the grid that go round, and enough of them"
 k r32 k.kiln:scale x=10000000:f32 B=128 --gpu H200
 k r32 k.kiln:columns x=8192x8448:f32 --gpu H200
